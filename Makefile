@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0
+# The front door. `make help` says what is behind it.
+
+# Where the kernel tree is made, and from what (empty: Debian's linux-source-6.12).
+DEST = build/tree
+KERNEL_SRC =
+export KERNEL_SRC ACCEL JOBS
+
+help:
+	@echo 'make run           build the kernel, boot it, watch a probe at work'
+	@echo 'make test          everything that can be checked in half an hour'
+	@echo 'make shell         a shell in the booted guest (Ctrl-A x leaves)'
+	@echo 'make build         the kernel, its modules and the initramfs, in build/obj/guest'
+	@echo 'make tree          the kernel tree only, in build/tree'
+	@echo 'make harness-test  does the harness see a guest that panics, hangs, lies?'
+	@echo 'make lint          checkpatch, kernel-doc, sparse, compiler warnings'
+	@echo 'make series        the patch series, in build/series'
+	@echo 'make series-check  build every step of it (an hour)'
+	@echo 'make clean         remove build/'
+	@echo
+	@echo 'DEST=dir           with tree: make it there'
+	@echo 'KERNEL_SRC=base    a 6.12.y directory or tarball, instead of linux-source-6.12'
+	@echo 'JOBS=n ACCEL=kvm   compilers at once; what QEMU runs on'
+
+packages:
+	@dev/packages
+
+tree: packages
+	@dev/tree --base "$(KERNEL_SRC)" $(DEST)
+
+# Everything but `make tree DEST=` works on build/tree.
+build: packages
+	@dev/tree --base "$(KERNEL_SRC)" build/tree
+	@dev/build guest
+	@dev/initramfs guest
+
+run: build
+	@dev/boot --show run
+
+shell: build
+	@dev/boot shell
+
+test: packages
+	@dev/test
+
+harness-test: build
+	@dev/selftest/harness
+
+lint: build
+	@dev/lint
+
+series: tree
+	@dev/series
+
+series-check: series
+	@dev/series --build
+
+clean:
+	rm -rf build
+
+.PHONY: help packages tree build run shell test harness-test lint series series-check clean

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _ASM_X86_KPROBES_H
+#define _ASM_X86_KPROBES_H
+
+#include <asm-generic/kprobes.h>
+
+#ifdef CONFIG_KPROBES
+
+#include <linux/percpu.h>
+#include <linux/types.h>
+
+#include <asm/text-patching.h>
+
+typedef u8 kprobe_opcode_t;
+
+struct kprobe;
+struct pt_regs;
+
+#define __ARCH_WANT_KPROBES_INSN_SLOT
+
+/*
+ * Size of a slot in bytes: the longest instruction, a jump behind it, and
+ * what keeps slots on eight bytes.
+ */
+#define KPROBE_SLOT_SIZE	24
+
+#define flush_insn_slot(p)	do { } while (0)
+
+/**
+ * struct insn_emulation - An instruction as emulate_insn() takes it
+ * @op:		What to do, see emulate.c.
+ * @size:	Length of the instruction in bytes.
+ * @cond:	The condition code of a conditional branch.
+ * @scale:	Shift of the index register.
+ * @base:	Offset in struct pt_regs of the base or target register, or
+ *		EMUL_NO_REG.
+ * @index:	Offset in struct pt_regs of the index register, or EMUL_NO_REG.
+ * @drop:	How many bytes of arguments a return drops.
+ * @disp:	Displacement of the branch or of the memory operand.
+ */
+struct insn_emulation {
+	u8	op;
+	u8	size;
+	u8	cond;
+	u8	scale;
+	u8	base;
+	u8	index;
+	u16	drop;
+	s32	disp;
+};
+
+/**
+ * struct arch_specific_insn - The displaced instruction
+ * @insn:	Its slot: the copy, then a jump to the next instruction or a
+ *		trap. NULL when it is only emulated.
+ * @post_insn:	A second slot for when there are post handlers: the copy, then
+ *		a jump to the stub that calls them. NULL when there is none.
+ * @size:	Its length in bytes.
+ * @run:	How it is run, an enum insn_run.
+ * @run_post:	The same for when there are post handlers.
+ * @emul:	How it is emulated.
+ */
+struct arch_specific_insn {
+	kprobe_opcode_t *insn;
+	kprobe_opcode_t *post_insn;
+	u8 size;
+	u8 run;
+	u8 run_post;
+	struct insn_emulation emul;
+};
+
+/**
+ * struct kprobe_ctlblk - What a CPU is doing for a probe
+ * @regs:		What the handlers of the present hit see, or NULL while no
+ *			handler runs.
+ * @kprobe_status:	KPROBE_HIT_ACTIVE, KPROBE_HIT_SS ...
+ * @saved_flags:	The interrupt flag to restore after the copy has run with
+ *			interrupts off.
+ * @depth:		How many outer hits are kept in @outer.
+ * @outer:		The hits that the present one has interrupted, outermost
+ *			first. A hit nests only in a higher context level, and
+ *			in each level one more may be skipped: two for each of
+ *			task, softirq, interrupt and NMI.
+ */
+struct kprobe_ctlblk {
+	struct pt_regs *regs;
+	unsigned long kprobe_status;
+	unsigned long saved_flags;
+	unsigned int depth;
+	struct kprobe_outer_hit {
+		struct kprobe *kp;
+		struct pt_regs *regs;
+		unsigned long status;
+		unsigned long saved_flags;
+		unsigned int context;
+	} outer[8];
+};
+
+void arch_remove_kprobe(struct kprobe *p);
+
+int kprobe_int3_handler(struct pt_regs *regs);
+void kprobe_copy_done(struct pt_regs *regs);
+int kprobe_fault_handler(struct pt_regs *regs, int trapnr);
+void kprobe_fixup_fault(struct pt_regs *regs);
+unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs);
+
+#else /* !CONFIG_KPROBES */
+
+struct pt_regs;
+
+static inline void kprobe_fixup_fault(struct pt_regs *regs) { }
+
+static inline unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs)
+{
+	return ip;
+}
+
+#endif /* CONFIG_KPROBES */
+#endif /* _ASM_X86_KPROBES_H */

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the rooms of the x86 back end share.
+ */
+#ifndef _X86_KPROBES_COMMON_H
+#define _X86_KPROBES_COMMON_H
+
+#include <linux/kprobes.h>
+#include <linux/linkage.h>
+#include <linux/stringify.h>
+#include <linux/types.h>
+
+#include <asm/asm.h>
+#include <asm/frame.h>
+#include <asm/insn.h>
+
+struct pt_regs;
+
+/*
+ * The registers of a struct pt_regs below @flags, pushed and popped in the
+ * order of its fields, for asm() bodies. On entry the stack pointer stands at
+ * the field above the first one saved: @flags has just been pushed.
+ */
+#define __PUSH(reg)	"	push %" #reg "\n"
+#define __POP(reg)	"	pop %" #reg "\n"
+#define __DROP(bytes)	"	add $" #bytes ", %" _ASM_SP "\n"
+
+#ifdef CONFIG_X86_64
+
+/* ip, cs and orig_ax are not known here: their places are left as they are. */
+#define SAVE_REGS_STRING						\
+	"	sub $24, %rsp\n"					\
+	__PUSH(rdi) __PUSH(rsi) __PUSH(rdx) __PUSH(rcx)			\
+	__PUSH(rax) __PUSH(r8) __PUSH(r9) __PUSH(r10)			\
+	__PUSH(r11) __PUSH(rbx) __PUSH(rbp) __PUSH(r12)			\
+	__PUSH(r13) __PUSH(r14) __PUSH(r15)				\
+	ENCODE_FRAME_POINTER
+
+#define RESTORE_REGS_STRING						\
+	__POP(r15) __POP(r14) __POP(r13) __POP(r12)			\
+	__POP(rbp) __POP(rbx) __POP(r11) __POP(r10)			\
+	__POP(r9) __POP(r8) __POP(rax) __POP(rcx)			\
+	__POP(rdx) __POP(rsi) __POP(rdi)				\
+	__DROP(24)
+
+#else
+
+/* Nor are orig_ax, ip and cs here; the segments are saved, not restored. */
+#define SAVE_REGS_STRING						\
+	"	sub $12, %esp\n"					\
+	__PUSH(gs) __PUSH(fs) __PUSH(es) __PUSH(ds)			\
+	__PUSH(eax) __PUSH(ebp) __PUSH(edi) __PUSH(esi)			\
+	__PUSH(edx) __PUSH(ecx) __PUSH(ebx)				\
+	ENCODE_FRAME_POINTER
+
+#define RESTORE_REGS_STRING						\
+	__POP(ebx) __POP(ecx) __POP(edx) __POP(esi)			\
+	__POP(edi) __POP(ebp) __POP(eax)				\
+	__DROP(28)
+
+#endif
+
+
+/* insn.c: analysis. Pure: no probe, no side effect, no address is read. */
+
+/**
+ * enum insn_run - How an instruction that a breakpoint displaced is run
+ * @INSN_RUN_NEVER:	Not at all: the instruction cannot be probed.
+ * @INSN_RUN_BOOST:	From its copy, which jumps back: no second trap.
+ * @INSN_RUN_STEP:	From its copy with interrupts off, up to a trap after it.
+ * @INSN_RUN_EMULATE:	By emulate_insn(), inside the breakpoint handler.
+ */
+enum insn_run {
+	INSN_RUN_NEVER,
+	INSN_RUN_BOOST,
+	INSN_RUN_STEP,
+	INSN_RUN_EMULATE,
+};
+
+/**
+ * struct insn_traits - What analyse_insn() found out
+ * @run:	How to run the instruction.
+ * @run_post:	How to run it for a post handler: a boosted instruction then
+ *		goes through the stub behind its copy with interrupts off, and
+ *		those which must not are stepped.
+ */
+struct insn_traits {
+	enum insn_run run;
+	enum insn_run run_post;
+};
+
+struct insn_traits analyse_insn(const struct insn *insn);
+
+size_t cfi_check_size(const u8 *code, size_t len);
+
+/* The opcodes of VEX and EVEX, which the maps of the others do not describe. */
+#define OPCODE_VEX		0xc400
+
+/* The opcode: 0x0fxx if it is of the two-byte map, 0x0f38 and 0x0f3a are all of theirs. */
+static inline u16 insn_opcode(const struct insn *insn)
+{
+	const u8 *opcode = insn->opcode.bytes;
+	const u8 *rex = insn->rex_prefix.bytes;
+
+	if (insn->vex_prefix.nbytes)
+		return OPCODE_VEX | opcode[0];
+	if (insn->rex_prefix.nbytes == 2 && X86_REX2_M(rex[1]))
+		return 0x0f00 | opcode[0];
+	if (insn->opcode.nbytes > 1)
+		return 0x0f00 | opcode[1];
+	return opcode[0];
+}
+
+#define PREFIX_FS		0x64
+#define PREFIX_GS		0x65
+#define PREFIX_OPSIZE		0x66
+#define PREFIX_LOCK		0xf0
+#define PREFIX_REPNE		0xf2
+#define PREFIX_REP		0xf3
+
+static inline bool has_prefix(const struct insn *insn, u8 prefix)
+{
+	insn_byte_t p;
+	int i;
+
+	for_each_insn_prefix(insn, i, p) {
+		if (p == prefix)
+			return true;
+	}
+	return false;
+}
+
+/* The prefix that selects one of the instructions which share an opcode, or 0. */
+static inline u8 mandatory_prefix(const struct insn *insn)
+{
+	return has_prefix(insn, PREFIX_REP) ? PREFIX_REP :
+	       has_prefix(insn, PREFIX_REPNE) ? PREFIX_REPNE :
+	       has_prefix(insn, PREFIX_OPSIZE) ? PREFIX_OPSIZE : 0;
+}
+
+/* insn_rip_relative() of a decoded instruction, which it need not complete. */
+static inline bool is_rip_relative(const struct insn *insn)
+{
+	return insn->x86_64 && insn->modrm.nbytes &&
+	       (insn->modrm.bytes[0] & 0xc7) == 5;
+}
+
+/* relocate.c: copies of instructions */
+
+int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
+		  unsigned long to);
+
+/* emulate.c: instructions run without executing them */
+
+int prepare_emulation(struct insn_emulation *emul, const struct insn *insn);
+bool emulation_can_fail(const struct insn_emulation *emul);
+bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs);
+
+/* core.c: hits, see there */
+
+void enter_nested_hit(struct kprobe *kp, struct pt_regs *regs, struct kprobe_ctlblk *kcb);
+void resume_outer_hit(struct kprobe_ctlblk *kcb);
+
+static __always_inline void enter_hit(struct kprobe *kp, struct pt_regs *regs,
+				      struct kprobe_ctlblk *kcb)
+{
+	kcb->regs = regs;
+	kcb->kprobe_status = KPROBE_HIT_ACTIVE;
+	raw_cpu_write(kprobe_context, kprobe_context_now());
+	raw_cpu_write(current_kprobe, kp);
+}
+
+static __always_inline void leave_hit(struct kprobe_ctlblk *kcb)
+{
+	if (unlikely(kcb->depth))
+		resume_outer_hit(kcb);
+	else
+		raw_cpu_write(current_kprobe, NULL);
+}
+
+#endif /* _X86_KPROBES_COMMON_H */

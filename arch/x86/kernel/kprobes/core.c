@@ -1,0 +1,670 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Breakpoint probes on x86: hits, running the displaced instruction, faults in
+ * it; and what the manager asks of an architecture.
+ *
+ * A displaced instruction is run in one of three ways (enum insn_run). Only two
+ * kinds of copies keep the CPU busy with the probe after the breakpoint: those
+ * that are stepped, and those with a post handler to be called behind them.
+ * Both run with interrupts off, so nothing but an NMI or a fault comes between.
+ */
+#define pr_fmt(fmt)	"kprobes: " fmt
+
+#include <linux/bitfield.h>
+#include <linux/context_tracking.h>
+#include <linux/execmem.h>
+#include <linux/extable.h>
+#include <linux/kallsyms.h>
+#include <linux/kgdb.h>
+#include <linux/kprobes.h>
+#include <linux/memory.h>
+#include <linux/mm.h>
+#include <linux/perf_event.h>
+#include <linux/ptrace.h>
+#include <linux/set_memory.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+
+#include <asm/extable_fixup_types.h>
+#include <asm/ibt.h>
+#include <asm/sections.h>
+
+#include "common.h"
+
+DEFINE_PER_CPU(struct kprobe *, current_kprobe);
+DEFINE_PER_CPU(struct kprobe_ctlblk, kprobe_ctlblk);
+
+/* ------------------------------------------------------------------ hits */
+
+/* What a breakpoint exception adds to preempt_count(). */
+#define BREAKPOINT_CONTEXT	(NMI_OFFSET + HARDIRQ_OFFSET)
+
+/* Put the present hit aside. There is room for as many as can nest. */
+noinstr void enter_nested_hit(struct kprobe *kp, struct pt_regs *regs,
+			      struct kprobe_ctlblk *kcb)
+{
+	struct kprobe_outer_hit *outer = &kcb->outer[kcb->depth];
+
+	if (kcb->depth == ARRAY_SIZE(kcb->outer)) {
+		instrumentation_begin();
+		dump_kprobe(kp);
+		panic("kprobes: a probe is hit in its own hit without end\n");
+		instrumentation_end();
+	}
+	outer->kp = kprobe_running();
+	outer->regs = kcb->regs;
+	outer->status = kcb->kprobe_status;
+	outer->saved_flags = kcb->saved_flags;
+	outer->context = raw_cpu_read(kprobe_context);
+	barrier();	/* an NMI leaves a complete entry alone, and fills any other */
+	kcb->depth++;
+	enter_hit(kp, regs, kcb);
+}
+
+noinstr void resume_outer_hit(struct kprobe_ctlblk *kcb)
+{
+	struct kprobe_outer_hit *outer = &kcb->outer[kcb->depth - 1];
+
+	kcb->regs = outer->regs;
+	kcb->kprobe_status = outer->status;
+	kcb->saved_flags = outer->saved_flags;
+	raw_cpu_write(kprobe_context, outer->context);
+	raw_cpu_write(current_kprobe, outer->kp);
+	barrier();
+	kcb->depth--;
+}
+
+/* Return from the breakpoint to a copy that kprobe_copy_done() is called behind. */
+static __always_inline void start_copy(kprobe_opcode_t *copy, struct pt_regs *regs,
+				       struct kprobe_ctlblk *kcb)
+{
+	kcb->regs = NULL;
+	kcb->saved_flags = regs->flags & X86_EFLAGS_IF;
+	kcb->kprobe_status = KPROBE_HIT_SS;
+	raw_cpu_write(kprobe_context, kprobe_context_now() - BREAKPOINT_CONTEXT);
+	regs->flags &= ~X86_EFLAGS_IF;
+	regs->ip = (unsigned long)copy;
+}
+
+/* Emulate; or run a copy, in which the same fails with a fault of its own. */
+static __always_inline bool emulate(struct kprobe *kp, struct pt_regs *regs)
+{
+	regs->ip = (unsigned long)kp->addr;
+	if (likely(emulate_insn(&kp->ainsn.emul, regs)))
+		return true;
+	regs->ip = (unsigned long)kp->ainsn.insn;
+	return false;
+}
+
+/* Returns whether that was all: otherwise kprobe_copy_done() will follow. */
+static __always_inline bool run_displaced(struct kprobe *kp, struct pt_regs *regs,
+					  struct kprobe_ctlblk *kcb)
+{
+	switch (kp->ainsn.run) {
+	case INSN_RUN_BOOST:
+		regs->ip = (unsigned long)kp->ainsn.insn;
+		return true;
+	case INSN_RUN_EMULATE:
+		emulate(kp, regs);
+		return true;
+	default:
+		start_copy(kp->ainsn.insn, regs, kcb);
+		return false;
+	}
+}
+
+/* The same when there are post handlers to be called. */
+static noinstr bool run_displaced_post(struct kprobe *kp, struct pt_regs *regs,
+				       struct kprobe_ctlblk *kcb)
+{
+	if (kp->ainsn.run != INSN_RUN_EMULATE) {
+		start_copy(kp->ainsn.post_insn ?: kp->ainsn.insn, regs, kcb);
+		return false;
+	}
+	if (emulate(kp, regs)) {
+		kcb->kprobe_status = KPROBE_HIT_SSDONE;
+		kprobe_post_handlers(kp, regs, 0);
+	}
+	return true;
+}
+
+static __always_inline void finish_hit(struct kprobe *kp, struct pt_regs *regs,
+				       struct kprobe_ctlblk *kcb)
+{
+	if (likely(!READ_ONCE(kp->post_handler)) ? run_displaced(kp, regs, kcb)
+						 : run_displaced_post(kp, regs, kcb))
+		leave_hit(kcb);
+}
+
+/* A hit that nobody must hear of now. */
+static noinstr void skip_hit(struct kprobe *kp, struct pt_regs *regs,
+			     struct kprobe_ctlblk *kcb)
+{
+	bool steps = kp->ainsn.run == INSN_RUN_STEP;
+
+	kprobes_inc_nmissed_count(kp);
+	if (steps)
+		enter_nested_hit(kp, regs, kcb);
+	run_displaced(kp, regs, kcb);
+	if (steps)
+		kcb->kprobe_status = KPROBE_REENTER;
+}
+
+/*
+ * Handlers are written for one of them at a time on a CPU. But a hit from above,
+ * in an interrupt or NMI that landed in a handler, is one for those probes that
+ * have opted in. What the handler itself runs into is not.
+ */
+static noinstr void hit_in_hit(struct kprobe *kp, struct pt_regs *regs,
+			       struct kprobe_ctlblk *kcb)
+{
+	if (kprobe_context_now() - BREAKPOINT_CONTEXT <= raw_cpu_read(kprobe_context)) {
+		skip_hit(kp, regs, kcb);
+		return;
+	}
+	enter_nested_hit(kp, regs, kcb);
+	if (kprobe_pre_handlers_nested(kp, regs))
+		leave_hit(kcb);
+	else
+		finish_hit(kp, regs, kcb);
+}
+
+static __always_inline void hit(struct kprobe *kp, struct pt_regs *regs,
+				struct kprobe_ctlblk *kcb)
+{
+	enter_hit(kp, regs, kcb);
+	if (unlikely(kprobe_pre_handlers(kp, regs)))
+		leave_hit(kcb);
+	else
+		finish_hit(kp, regs, kcb);
+}
+
+/* ------------------------------------------------------- behind the copy */
+
+static __always_inline bool copy_runs(const struct kprobe_ctlblk *kcb)
+{
+	return kcb->kprobe_status & (KPROBE_HIT_SS | KPROBE_REENTER);
+}
+
+/* The registers as if the instruction had run where it belongs. */
+static noinstr void complete_copy(struct kprobe *kp, struct pt_regs *regs,
+				  struct kprobe_ctlblk *kcb)
+{
+	bool skipped = kcb->kprobe_status == KPROBE_REENTER;
+
+	regs->ip = (unsigned long)kp->addr + kp->ainsn.size;
+	regs->flags = (regs->flags & ~X86_EFLAGS_IF) | kcb->saved_flags;
+	if (!skipped) {
+		kcb->regs = regs;
+		kcb->kprobe_status = KPROBE_HIT_SSDONE;
+		raw_cpu_write(kprobe_context, kprobe_context_now());
+		kprobe_post_handlers(kp, regs, 0);
+	}
+	leave_hit(kcb);
+}
+
+/**
+ * kprobe_copy_done - The copied instruction has run
+ * @regs: The registers after it, with @sp eight bytes too low and @ip unknown.
+ *
+ * Called by kprobe_post_stub. To handlers this is to look like the breakpoint
+ * in which the pre handlers ran, but for a fraction of its price.
+ *
+ * Context: That of the probed code, with interrupts off.
+ */
+noinstr void kprobe_copy_done(struct pt_regs *regs)
+{
+	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
+	bool irqs_on = kcb->saved_flags;
+	bool watching = rcu_is_watching_curr_cpu();
+
+	__preempt_count_add(PREEMPT_OFFSET);
+	if (irqs_on)
+		lockdep_hardirqs_off(CALLER_ADDR0);
+	if (unlikely(!watching))
+		ct_nmi_enter();
+
+	regs->sp += sizeof(long);
+	complete_copy(kprobe_running(), regs, kcb);
+
+	if (unlikely(!watching))
+		ct_nmi_exit();
+	if (irqs_on) {
+		instrumentation_begin();
+		lockdep_hardirqs_on_prepare();
+		instrumentation_end();
+		lockdep_hardirqs_on(CALLER_ADDR0);
+	}
+	__preempt_count_sub(PREEMPT_OFFSET);
+}
+
+/* Is the trap at @addr the one behind the copy that has run? */
+static __always_inline bool is_step_trap(const struct kprobe *running, unsigned long addr,
+					 const struct kprobe_ctlblk *kcb)
+{
+	unsigned long copy;
+
+	if (!running || !copy_runs(kcb))
+		return false;
+	copy = addr - running->ainsn.size;
+	return copy == (unsigned long)running->ainsn.insn ||
+	       copy == (unsigned long)running->ainsn.post_insn;
+}
+
+/**
+ * kprobe_int3_handler - A breakpoint has been hit
+ * @regs: The registers; @ip is behind the breakpoint.
+ *
+ * Context: The breakpoint exception.
+ * Return: 1 if this is dealt with: execution goes on at @regs->ip. 0 if the
+ *	breakpoint is somebody else's.
+ */
+noinstr int kprobe_int3_handler(struct pt_regs *regs)
+{
+	unsigned long addr = regs->ip - INT3_INSN_SIZE;
+	struct kprobe_ctlblk *kcb;
+	struct kprobe *running, *kp;
+
+	if (user_mode(regs))
+		return 0;
+
+	kcb = get_kprobe_ctlblk();
+	running = kprobe_running();
+	kp = get_kprobe((void *)addr);
+	if (likely(kp && !running)) {
+		hit(kp, regs, kcb);
+	} else if (kp) {
+		hit_in_hit(kp, regs, kcb);
+	} else if (is_step_trap(running, addr, kcb)) {
+		complete_copy(running, regs, kcb);
+	} else if (*(const u8 *)addr != INT3_INSN_OPCODE) {
+		/* The probe has been removed since the CPU came here. */
+		regs->ip = addr;
+	} else {
+		return 0;
+	}
+	return 1;
+}
+
+/* ----------------------------------------------------------------- faults */
+
+/* Where the text is of which @ip runs a copy: the instruction, or the next. */
+static unsigned long original_ip(const struct kprobe *owner, unsigned long ip)
+{
+	const struct arch_specific_insn *ainsn = &owner->ainsn;
+	unsigned long copy = (unsigned long)ainsn->insn;
+
+	if (ip - copy >= KPROBE_SLOT_SIZE)
+		copy = (unsigned long)ainsn->post_insn;
+	return (unsigned long)owner->addr + (ip - copy < ainsn->size ? 0 : ainsn->size);
+}
+
+/**
+ * kprobe_fixup_fault - Let a fault in a slot be one of the probed instruction
+ * @regs: The registers at the fault. If it was in a slot, @ip is changed to the
+ *	instruction's own address and the interrupt flag to what it had there;
+ *	the hit is over, and may come again when the fault has been dealt with.
+ *
+ * Context: Any exception.
+ */
+void kprobe_fixup_fault(struct pt_regs *regs)
+{
+	struct kprobe_ctlblk *kcb;
+	struct kprobe *owner;
+
+	if (user_mode(regs))
+		return;
+	guard(preempt_notrace)();
+	owner = kprobe_slot_owner(regs->ip);
+	if (likely(!owner))
+		return;
+
+	kcb = get_kprobe_ctlblk();
+	if (kprobe_running() == owner && copy_runs(kcb)) {
+		regs->flags |= kcb->saved_flags;
+		leave_hit(kcb);
+	}
+	regs->ip = original_ip(owner, regs->ip);
+}
+NOKPROBE_SYMBOL(kprobe_fixup_fault);
+
+/**
+ * kprobe_fault_handler - A fault while this CPU works for a probe
+ * @regs: The registers at the fault.
+ * @trapnr: Which fault.
+ *
+ * A fault in a handler is the handler's own.
+ *
+ * Context: The exception, with preemption off.
+ * Return: 0: the fault is still to be dealt with, see kprobe_fixup_fault().
+ */
+int kprobe_fault_handler(struct pt_regs *regs, int trapnr)
+{
+	kprobe_fixup_fault(regs);
+	return 0;
+}
+NOKPROBE_SYMBOL(kprobe_fault_handler);
+
+/* The site whose handlers see @regs, on this CPU. */
+static const struct kprobe *site_of_regs(const struct pt_regs *regs)
+{
+	const struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
+	const struct kprobe *running = kprobe_running();
+
+	if (!regs || !running)
+		return NULL;
+	if (kcb->regs == regs)
+		return running;
+	for (unsigned int i = 0; i < kcb->depth; i++)
+		if (kcb->outer[i].regs == regs)
+			return kcb->outer[i].kp;
+	return NULL;
+}
+
+/**
+ * kprobe_unwind_ip - Find the text that describes the stack at an address
+ * @ip: An address that the unwinder has met.
+ * @regs: The registers it comes from, if any.
+ *
+ * A slot has no description of its own, the probed instruction has. And what
+ * pre handlers see as @regs->ip is behind the breakpoint, which may be the next
+ * instruction already, while the stack is as before the probed one.
+ *
+ * Context: Any in which RCU is watching.
+ * Return: The address to look up.
+ */
+unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs)
+{
+	const struct kprobe *kp;
+
+	guard(preempt_notrace)();
+	kp = site_of_regs(regs);
+	if (kp && regs->ip == (unsigned long)kp->addr + INT3_INSN_SIZE)
+		return (unsigned long)kp->addr;
+	if (is_kernel_text(ip))
+		return ip;
+	kp = kprobe_slot_owner(ip);
+	return kp ? original_ip(kp, ip) : ip;
+}
+
+/* ---------------------------------------------------- analysing the text */
+
+/* Room for an instruction and what tells whether it shadows the next one. */
+#define CODE_BYTES	(MAX_INSN_SIZE + 3)
+
+/*
+ * Copy the text as it is without breakpoints of ours. Returns how much there is,
+ * which is less than CODE_BYTES at the end of a mapping.
+ */
+static unsigned int read_code(u8 *code, unsigned long addr)
+{
+	unsigned int len = CODE_BYTES;
+	const struct kprobe *kp;
+
+	if (copy_from_kernel_nofault(code, (void *)addr, len)) {
+		len = min_t(unsigned int, len, PAGE_SIZE - offset_in_page(addr));
+		if (copy_from_kernel_nofault(code, (void *)addr, len))
+			return 0;
+	}
+	for (unsigned int i = 0; i < len; i++) {
+		if (code[i] != INT3_INSN_OPCODE)
+			continue;
+		kp = get_kprobe((void *)addr + i);
+		if (kp)
+			code[i] = kp->opcode;
+	}
+	return len;
+}
+
+static int decode(struct insn *insn, u8 *code, unsigned long addr)
+{
+	unsigned int len = read_code(code, addr);
+
+	if (!len)
+		return -EILSEQ;
+	return insn_decode(insn, code, len, INSN_MODE_KERN) ? -EILSEQ : 0;
+}
+
+/* Is this a breakpoint of kgdb? It hides an instruction of unknown length. */
+static bool hides_insn(const u8 *code, unsigned long addr)
+{
+#ifdef CONFIG_KGDB
+	return code[0] == INT3_INSN_OPCODE && kgdb_has_hit_break(addr);
+#else
+	return false;
+#endif
+}
+
+static bool in_cfi_check(const struct insn *insn, unsigned long pos, unsigned long addr)
+{
+	return IS_ENABLED(CONFIG_CFI_CLANG) &&
+	       addr - pos < cfi_check_size(insn->kaddr, insn->end_kaddr - insn->kaddr);
+}
+
+int arch_seek_insn(unsigned long *pos, unsigned long addr)
+{
+	u8 code[CODE_BYTES];
+	struct insn insn;
+
+	lockdep_assert_held(&text_mutex);
+	while (*pos <= addr) {
+		if (decode(&insn, code, *pos) || hides_insn(code, *pos))
+			return -EILSEQ;
+		if (in_cfi_check(&insn, *pos, addr))
+			return -EINVAL;
+		if (*pos == addr)
+			return 0;
+		*pos += insn.length;
+	}
+	return -EILSEQ;
+}
+
+kprobe_opcode_t *arch_adjust_kprobe_addr(unsigned long addr, unsigned long offset,
+					 bool *on_func_entry)
+{
+	unsigned long entry = is_endbr(*(u32 *)addr) ? ENDBR_INSN_SIZE : 0;
+
+	*on_func_entry = !offset || offset == entry;
+	return (kprobe_opcode_t *)(addr + (*on_func_entry ? entry : offset));
+}
+
+/* ------------------------------------------------------------ preparation */
+
+extern char kprobe_post_stub[];
+
+/*
+ * An instruction whose faults are fixed up may sleep in its fault, where the
+ * grace period that protects slots does not see it. It is stepped, so that the
+ * fault leaves the slot first. A fixup that reads the text would misread it.
+ */
+static int heed_fixup(struct insn_traits *traits, unsigned long addr)
+{
+	const struct exception_table_entry *e = search_exception_tables(addr);
+
+	if (!e)
+		return 0;
+	if (traits->run == INSN_RUN_EMULATE ||
+	    FIELD_GET(EX_DATA_TYPE_MASK, e->data) == EX_TYPE_ZEROPAD)
+		return -EILSEQ;
+	traits->run = INSN_RUN_STEP;
+	traits->run_post = INSN_RUN_STEP;
+	return 0;
+}
+
+/*
+ * Make a slot with a copy of the instruction and behind it a jump, or a trap if
+ * there is no @next.
+ */
+static int fill_slot(struct kprobe *p, const struct insn *insn, const void *next,
+		     kprobe_opcode_t **result)
+{
+	kprobe_opcode_t *slot = get_insn_slot_for(p);
+	u8 code[KPROBE_SLOT_SIZE];
+	int len;
+
+	BUILD_BUG_ON(MAX_INSN_SIZE + JMP32_INSN_SIZE > KPROBE_SLOT_SIZE);
+	if (!slot)
+		return -ENOMEM;
+	memset(code, INT3_INSN_OPCODE, sizeof(code));
+	len = relocate_insn(code, insn, (unsigned long)p->addr, (unsigned long)slot);
+	if (len < 0) {
+		free_insn_slot(slot, 0);
+		return -EILSEQ;
+	}
+	if (next)
+		__text_gen_insn(code + len, JMP32_INSN_OPCODE, slot + len, next,
+				JMP32_INSN_SIZE);
+	text_poke(slot, code, sizeof(code));
+	*result = slot;
+	return 0;
+}
+
+int arch_prepare_kprobe(struct kprobe *p)
+{
+	u8 code[CODE_BYTES];
+	struct insn_traits traits;
+	struct insn insn;
+	int err;
+
+	lockdep_assert_held(&text_mutex);
+	if (decode(&insn, code, (unsigned long)p->addr))
+		return -EILSEQ;
+	traits = analyse_insn(&insn);
+	if (traits.run == INSN_RUN_NEVER)
+		return -EILSEQ;
+	err = heed_fixup(&traits, (unsigned long)p->addr);
+	if (err)
+		return err;
+
+	p->opcode = code[0];
+	p->ainsn.size = insn.length;
+	p->ainsn.run = traits.run;
+	p->ainsn.run_post = traits.run_post;
+	if (traits.run == INSN_RUN_EMULATE) {
+		err = prepare_emulation(&p->ainsn.emul, &insn);
+		if (err || !emulation_can_fail(&p->ainsn.emul))
+			return err;
+	}
+	return fill_slot(p, &insn, traits.run == INSN_RUN_STEP ? NULL : p->addr + insn.length,
+			 &p->ainsn.insn);
+}
+
+/* Behind the stub lies an IRET, which is a hypercall on Xen, and a trap costs the same. */
+static const void *behind_post_copy(const struct kprobe *p)
+{
+	return p->ainsn.run_post == INSN_RUN_BOOST && !cpu_feature_enabled(X86_FEATURE_XENPV) ?
+		kprobe_post_stub : NULL;
+}
+
+int arch_prepare_post_handler(struct kprobe *p)
+{
+	u8 code[CODE_BYTES];
+	struct insn insn;
+
+	lockdep_assert_held(&text_mutex);
+	if (p->ainsn.run != INSN_RUN_BOOST || p->ainsn.post_insn)
+		return 0;
+	if (decode(&insn, code, (unsigned long)p->addr))
+		return -EILSEQ;
+	return fill_slot(p, &insn, behind_post_copy(p), &p->ainsn.post_insn);
+}
+
+static void free_slot(kprobe_opcode_t **slot)
+{
+	if (*slot)
+		free_insn_slot(*slot, 0);
+	*slot = NULL;
+}
+
+void arch_remove_kprobe(struct kprobe *p)
+{
+	free_slot(&p->ainsn.insn);
+	free_slot(&p->ainsn.post_insn);
+}
+
+static void poke_opcode(struct kprobe *p, u8 old, u8 new)
+{
+	text_poke(p->addr, &new, INT3_INSN_SIZE);
+	perf_event_text_poke(p->addr, &old, INT3_INSN_SIZE, &new, INT3_INSN_SIZE);
+}
+
+void arch_arm_kprobe(struct kprobe *p)
+{
+	poke_opcode(p, p->opcode, INT3_INSN_OPCODE);
+}
+
+void arch_disarm_kprobe(struct kprobe *p)
+{
+	poke_opcode(p, INT3_INSN_OPCODE, p->opcode);
+}
+
+void arch_sync_kprobes(void)
+{
+	text_poke_sync();
+}
+
+void *alloc_insn_page(void)
+{
+	void *page = execmem_alloc(EXECMEM_KPROBES, PAGE_SIZE);
+
+	if (!page)
+		return NULL;
+	set_vm_flush_reset_perms(page);
+	memset(page, INT3_INSN_OPCODE, PAGE_SIZE);
+	if (set_memory_rox((unsigned long)page, 1)) {
+		execmem_free(page);
+		return NULL;
+	}
+	return page;
+}
+
+/* -------------------------------------------------------------- blacklist */
+
+bool arch_within_kprobe_blacklist(unsigned long addr)
+{
+	return (addr >= (unsigned long)__entry_text_start &&
+		addr < (unsigned long)__entry_text_end) ||
+	       (addr >= (unsigned long)__kprobes_text_start &&
+		addr < (unsigned long)__kprobes_text_end) ||
+	       (addr >= (unsigned long)__noinstr_text_start &&
+		addr < (unsigned long)__noinstr_text_end);
+}
+
+/*
+ * What a hit returns through, or comes through with ftrace. The indirect thunks
+ * and most return thunks are marked where they are defined.
+ */
+static const char * const hit_path[] __initconst = {
+	"__x86_return_thunk",
+	"retbleed_return_thunk",
+	"srso_return_thunk",
+	"srso_alias_return_thunk",
+	"srso_alias_safe_ret",
+	"srso_untrain_ret",
+	"call_depth_return_thunk",
+	"its_return_thunk",
+	"ftrace_caller",
+	"ftrace_regs_caller",
+	"ftrace_stub",
+	"return_to_handler",
+	"preempt_schedule_notrace",
+	"preempt_schedule_notrace_thunk",
+};
+
+int __init arch_populate_kprobe_blacklist(void)
+{
+	unsigned long addr;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(hit_path); i++) {
+		addr = kallsyms_lookup_name(hit_path[i]);
+		if (addr)
+			kprobe_add_ksym_blacklist(addr);
+	}
+	return kprobe_add_area_blacklist((unsigned long)__entry_text_start,
+					 (unsigned long)__entry_text_end);
+}
+
+int __init arch_init_kprobes(void)
+{
+	return 0;
+}

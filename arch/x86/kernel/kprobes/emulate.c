@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Instructions run without executing them
+ *
+ * A branch does something else when it is executed elsewhere, and CLI, STI or
+ * PUSHF cannot run where interrupts are off or a trap flag is set for our own
+ * ends. They are done to the registers that the breakpoint saved instead, from
+ * a description made when the probe was registered.
+ */
+
+#include <linux/kernel.h>
+#include <linux/ptrace.h>
+#include <linux/uaccess.h>
+
+#include <asm/text-patching.h>
+
+#include <kunit/visibility.h>
+
+#include "common.h"
+
+/*
+ * What emulate_insn() can do. The operations from EMUL_JCC to EMUL_POPF are
+ * those which an operand size prefix turns into another instruction: with it
+ * they load 16 bits of ip, or move the stack by two bytes.
+ */
+enum emul_op {
+	EMUL_NONE,		/* nothing: there is no emulation */
+	EMUL_NOP,		/* NOP, ENDBR; also HLT, MWAIT: no time passes */
+	EMUL_JCC,		/* if @cond, jump by @disp */
+	EMUL_JMP,		/* jump by @disp */
+	EMUL_CALL,		/* call by @disp */
+	EMUL_RET,		/* return, drop @drop bytes more */
+	EMUL_JMP_REG,		/* jump to the content of @base */
+	EMUL_CALL_REG,		/* call the content of @base */
+	EMUL_JMP_MEM,		/* jump to the content of memory */
+	EMUL_CALL_MEM,		/* call the content of memory */
+	EMUL_LOOP,		/* count down; if not zero and @cond, jump */
+	EMUL_LOOP32,		/* the same in 64-bit mode, but counting in ECX */
+	EMUL_JCXZ,		/* if the count is zero, jump */
+	EMUL_JCXZ32,		/* the same in 64-bit mode, but asking ECX */
+	EMUL_PUSHF,
+	EMUL_POPF,
+	EMUL_CLI,
+	EMUL_STI,
+	EMUL_TPAUSE,		/* TPAUSE, UMWAIT: no time passes, flags are set */
+};
+
+#define EMUL_NO_REG	0xff
+
+/* Condition codes; the last is ours, for a LOOP that asks for the count only. */
+#define COND_E		0x4
+#define COND_NE		0x5
+#define COND_ALWAYS	0x10
+
+/* What POPF loads at CPL 0: not VM, VIF, VIP, and not RF, which it clears. */
+#define POPF_FLAGS	(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF |	\
+			 X86_EFLAGS_ZF | X86_EFLAGS_SF | X86_EFLAGS_TF |	\
+			 X86_EFLAGS_IF | X86_EFLAGS_DF | X86_EFLAGS_OF |	\
+			 X86_EFLAGS_IOPL | X86_EFLAGS_NT | X86_EFLAGS_AC |	\
+			 X86_EFLAGS_ID)
+
+#define STATUS_FLAGS	(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF |	\
+			 X86_EFLAGS_ZF | X86_EFLAGS_SF | X86_EFLAGS_OF)
+
+/* Where the kernel's half of the address space begins. */
+#ifdef CONFIG_X86_64
+#define KERNEL_HALF	(~0UL << __VIRTUAL_MASK_SHIFT)
+#else
+#define KERNEL_HALF	TASK_SIZE_MAX
+#endif
+
+/* The registers in the order in which instructions number them. */
+static const u8 reg_offsets[] = {
+	offsetof(struct pt_regs, ax),
+	offsetof(struct pt_regs, cx),
+	offsetof(struct pt_regs, dx),
+	offsetof(struct pt_regs, bx),
+	offsetof(struct pt_regs, sp),
+	offsetof(struct pt_regs, bp),
+	offsetof(struct pt_regs, si),
+	offsetof(struct pt_regs, di),
+#ifdef CONFIG_X86_64
+	offsetof(struct pt_regs, r8),
+	offsetof(struct pt_regs, r9),
+	offsetof(struct pt_regs, r10),
+	offsetof(struct pt_regs, r11),
+	offsetof(struct pt_regs, r12),
+	offsetof(struct pt_regs, r13),
+	offsetof(struct pt_regs, r14),
+	offsetof(struct pt_regs, r15),
+#endif
+};
+
+static_assert(sizeof(struct pt_regs) <= EMUL_NO_REG);
+
+static u8 reg_offset(u8 num, bool extended)
+{
+	return reg_offsets[extended ? num + 8 : num];
+}
+
+/* Is an address as long as the mode has it, no 0x67 before the instruction? */
+static bool has_native_address(const struct insn *insn)
+{
+	return insn->addr_bytes == (insn->x86_64 ? 8 : 4);
+}
+
+static enum emul_op indirect_op(u8 modrm)
+{
+	bool mem = X86_MODRM_MOD(modrm) != 3;
+
+	switch (X86_MODRM_REG(modrm)) {
+	case 2:
+		return mem ? EMUL_CALL_MEM : EMUL_CALL_REG;
+	case 4:
+		return mem ? EMUL_JMP_MEM : EMUL_JMP_REG;
+	default:
+		return EMUL_NONE;
+	}
+}
+
+static enum emul_op one_byte_op(const struct insn *insn)
+{
+	switch (insn_opcode(insn)) {
+	case 0x70 ... 0x7f:
+		return EMUL_JCC;
+	case 0x90: /* without the prefixes that make it XCHG or PAUSE */
+		return X86_REX_B(insn->rex_prefix.bytes[0]) ||
+		       has_prefix(insn, PREFIX_REP) ? EMUL_NONE : EMUL_NOP;
+	case 0x9c:
+		return EMUL_PUSHF;
+	case 0x9d:
+		return EMUL_POPF;
+	case 0xc2 ... 0xc3:
+		return EMUL_RET;
+	case 0xe0 ... 0xe2:
+		return has_native_address(insn) ? EMUL_LOOP : EMUL_LOOP32;
+	case 0xe3:
+		return has_native_address(insn) ? EMUL_JCXZ : EMUL_JCXZ32;
+	case 0xe8:
+		return EMUL_CALL;
+	case 0xe9:
+	case 0xeb:
+		return EMUL_JMP;
+	case 0xf4: /* HLT */
+		return EMUL_NOP;
+	case 0xfa:
+		return EMUL_CLI;
+	case 0xfb:
+		return EMUL_STI;
+	case 0xff:
+		return indirect_op(insn->modrm.bytes[0]);
+	default:
+		return EMUL_NONE;
+	}
+}
+
+static enum emul_op two_byte_op(const struct insn *insn)
+{
+	u8 prefix = mandatory_prefix(insn);
+	u8 modrm = insn->modrm.bytes[0];
+
+	switch (insn_opcode(insn)) {
+	case 0x0f01: /* MWAIT, MWAITX */
+		return !prefix && (modrm == 0xc9 || modrm == 0xfb) ?
+			EMUL_NOP : EMUL_NONE;
+	case 0x0f1e: /* ENDBR64, ENDBR32 */
+		return prefix == PREFIX_REP && (modrm == 0xfa || modrm == 0xfb) ?
+			EMUL_NOP : EMUL_NONE;
+	case 0x0f1f:
+		return EMUL_NOP;
+	case 0x0f80 ... 0x0f8f:
+		return EMUL_JCC;
+	case 0x0fae: /* TPAUSE, UMWAIT */
+		return (prefix == PREFIX_OPSIZE || prefix == PREFIX_REPNE) &&
+		       modrm >= 0xf0 && modrm <= 0xf7 ? EMUL_TPAUSE : EMUL_NONE;
+	default:
+		return EMUL_NONE;
+	}
+}
+
+static enum emul_op insn_op(const struct insn *insn)
+{
+	/* Under REX2 it may name a register that struct pt_regs does not have. */
+	if (insn->rex_prefix.nbytes == 2 || has_prefix(insn, PREFIX_LOCK))
+		return EMUL_NONE;
+
+	return insn_opcode(insn) < 0x100 ? one_byte_op(insn) : two_byte_op(insn);
+}
+
+static u8 loop_cond(const struct insn *insn)
+{
+	static const u8 conds[] = { COND_NE, COND_E, COND_ALWAYS };
+
+	return conds[insn->opcode.bytes[0] - 0xe0];
+}
+
+/* Describe the memory operand of @insn, see volume 2, section 2.1.5 of the SDM. */
+static int prepare_operand(struct insn_emulation *emul, const struct insn *insn)
+{
+	u8 rex = insn->rex_prefix.bytes[0];
+	u8 modrm = insn->modrm.bytes[0];
+	u8 sib = insn->sib.bytes[0];
+	u8 base = X86_MODRM_RM(modrm);
+
+	/* The base of these segments is not 0. */
+	if (has_prefix(insn, PREFIX_FS) || has_prefix(insn, PREFIX_GS) ||
+	    !has_native_address(insn))
+		return -EILSEQ;
+
+	emul->disp = insn->displacement.value;
+
+	if (insn->sib.nbytes) {
+		base = X86_SIB_BASE(sib);
+		emul->scale = X86_SIB_SCALE(sib);
+		if (X86_SIB_INDEX(sib) != 4 || X86_REX_X(rex))
+			emul->index = reg_offset(X86_SIB_INDEX(sib), X86_REX_X(rex));
+	}
+
+	if (is_rip_relative(insn))
+		emul->base = offsetof(struct pt_regs, ip);
+	else if (X86_MODRM_MOD(modrm) != 0 || base != 5)
+		emul->base = reg_offset(base, X86_REX_B(rex));
+	return 0;
+}
+
+/**
+ * prepare_emulation() - Describe an instruction for emulate_insn()
+ * @emul: the description to fill
+ * @insn: the instruction, decoded
+ *
+ * Return: 0, or -EILSEQ if the instruction cannot be emulated
+ */
+int prepare_emulation(struct insn_emulation *emul, const struct insn *insn)
+{
+	*emul = (struct insn_emulation) {
+		.op = insn_op(insn),
+		.size = insn->length,
+		.base = EMUL_NO_REG,
+		.index = EMUL_NO_REG,
+		.disp = insn->immediate.value,
+	};
+
+	if (has_prefix(insn, PREFIX_OPSIZE) &&
+	    emul->op >= EMUL_JCC && emul->op <= EMUL_POPF)
+		return -EILSEQ;
+
+	switch (emul->op) {
+	case EMUL_NONE:
+		return -EILSEQ;
+	case EMUL_JCC:
+		emul->cond = insn_opcode(insn) & 0xf;
+		return 0;
+	case EMUL_RET:
+		emul->drop = insn->immediate.value;
+		return 0;
+	case EMUL_JMP_REG:
+	case EMUL_CALL_REG:
+		emul->base = reg_offset(X86_MODRM_RM(insn->modrm.bytes[0]),
+					X86_REX_B(insn->rex_prefix.bytes[0]));
+		return 0;
+	case EMUL_JMP_MEM:
+	case EMUL_CALL_MEM:
+		return prepare_operand(emul, insn);
+	case EMUL_LOOP:
+		emul->cond = loop_cond(insn);
+		return 0;
+	case EMUL_LOOP32:
+		emul->cond = loop_cond(insn);
+		fallthrough;
+	case EMUL_JCXZ32: /* counts in CX outside of 64-bit mode */
+		return insn->x86_64 ? 0 : -EILSEQ;
+	default:
+		return 0;
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(prepare_emulation);
+
+/**
+ * emulation_can_fail() - Can emulate_insn() return false?
+ * @emul: the description of the instruction
+ *
+ * Return: true if the instruction takes the address to go on at from a register
+ *	   or from memory, so that emulate_insn() may find it unusable
+ */
+bool emulation_can_fail(const struct insn_emulation *emul)
+{
+	return emul->op >= EMUL_RET && emul->op <= EMUL_CALL_MEM;
+}
+EXPORT_SYMBOL_IF_KUNIT(emulation_can_fail);
+
+static __always_inline unsigned long
+get_reg(const struct pt_regs *regs, u8 offset)
+{
+	return *(const unsigned long *)((const void *)regs + offset);
+}
+
+static __always_inline bool
+goto_target(struct pt_regs *regs, unsigned long target)
+{
+	if (unlikely(target < KERNEL_HALF))
+		return false;
+
+	int3_emulate_jmp(regs, target);
+	return true;
+}
+
+static __always_inline bool
+call_target(struct pt_regs *regs, unsigned long target)
+{
+	if (unlikely(target < KERNEL_HALF))
+		return false;
+
+	int3_emulate_push(regs, regs->ip);
+	int3_emulate_jmp(regs, target);
+	return true;
+}
+
+static __always_inline bool
+load_target(const struct insn_emulation *emul, const struct pt_regs *regs,
+	    unsigned long *target)
+{
+	unsigned long addr = emul->disp;
+
+	if (emul->base != EMUL_NO_REG)
+		addr += get_reg(regs, emul->base);
+	if (emul->index != EMUL_NO_REG)
+		addr += get_reg(regs, emul->index) << emul->scale;
+
+	if (unlikely(addr < KERNEL_HALF))
+		return false;
+
+	__get_kernel_nofault(target, (unsigned long *)addr, unsigned long, fault);
+	return true;
+fault:
+	return false;
+}
+
+static __always_inline bool emulate_ret(const struct insn_emulation *emul,
+					struct pt_regs *regs)
+{
+	if (!goto_target(regs, *(unsigned long *)regs->sp))
+		return false;
+
+	regs->sp += sizeof(unsigned long) + emul->drop;
+	return true;
+}
+
+static __always_inline void emulate_loop(const struct insn_emulation *emul,
+					 struct pt_regs *regs, unsigned long count)
+{
+	regs->cx = count;
+	if (!count)
+		return;
+
+	if (emul->cond == COND_ALWAYS)
+		int3_emulate_jmp(regs, regs->ip + emul->disp);
+	else
+		int3_emulate_jcc(regs, emul->cond, regs->ip, emul->disp);
+}
+
+static __always_inline void emulate_jcxz(const struct insn_emulation *emul,
+					 struct pt_regs *regs, unsigned long count)
+{
+	if (!count)
+		int3_emulate_jmp(regs, regs->ip + emul->disp);
+}
+
+static __always_inline void emulate_pushf(struct pt_regs *regs)
+{
+	int3_emulate_push(regs, (regs->flags & ~(X86_EFLAGS_RF | X86_EFLAGS_VM)) |
+				X86_EFLAGS_FIXED);
+}
+
+static __always_inline void emulate_popf(struct pt_regs *regs)
+{
+	unsigned long flags = int3_emulate_pop(regs) & POPF_FLAGS;
+
+	regs->flags &= ~(POPF_FLAGS | X86_EFLAGS_RF);
+	regs->flags |= flags;
+}
+
+static __always_inline bool run_rare_op(const struct insn_emulation *emul,
+					struct pt_regs *regs)
+{
+	unsigned long target;
+
+	switch (emul->op) {
+	case EMUL_RET:
+		return emulate_ret(emul, regs);
+	case EMUL_JMP_REG:
+		return goto_target(regs, get_reg(regs, emul->base));
+	case EMUL_CALL_REG:
+		return call_target(regs, get_reg(regs, emul->base));
+	case EMUL_JMP_MEM:
+		return load_target(emul, regs, &target) && goto_target(regs, target);
+	case EMUL_CALL_MEM:
+		return load_target(emul, regs, &target) && call_target(regs, target);
+	case EMUL_LOOP:
+		emulate_loop(emul, regs, regs->cx - 1);
+		break;
+	case EMUL_LOOP32:
+		emulate_loop(emul, regs, (u32)(regs->cx - 1));
+		break;
+	case EMUL_JCXZ:
+		emulate_jcxz(emul, regs, regs->cx);
+		break;
+	case EMUL_JCXZ32:
+		emulate_jcxz(emul, regs, (u32)regs->cx);
+		break;
+	case EMUL_PUSHF:
+		emulate_pushf(regs);
+		break;
+	case EMUL_POPF:
+		emulate_popf(regs);
+		break;
+	case EMUL_CLI:
+		regs->flags &= ~X86_EFLAGS_IF;
+		break;
+	case EMUL_STI:
+		regs->flags |= X86_EFLAGS_IF;
+		break;
+	case EMUL_TPAUSE:
+		regs->flags &= ~STATUS_FLAGS;
+		break;
+	}
+	return true;
+}
+
+/*
+ * Run @emul with @regs->ip at the next instruction already: to the CPU, too,
+ * operands and branches are relative to that. The common operations do not wait
+ * for the switch, which is a search where jump tables are forbidden.
+ */
+static __always_inline bool run_op(const struct insn_emulation *emul,
+				   struct pt_regs *regs)
+{
+	if (emul->op == EMUL_NOP)
+		return true;
+
+	if (emul->op == EMUL_JCC) {
+		int3_emulate_jcc(regs, emul->cond, regs->ip, emul->disp);
+		return true;
+	}
+
+	if (emul->op == EMUL_CALL) {
+		int3_emulate_push(regs, regs->ip);
+		int3_emulate_jmp(regs, regs->ip + emul->disp);
+		return true;
+	}
+
+	if (emul->op == EMUL_JMP) {
+		int3_emulate_jmp(regs, regs->ip + emul->disp);
+		return true;
+	}
+
+	return run_rare_op(emul, regs);
+}
+
+/**
+ * emulate_insn() - Run an instruction without executing it
+ * @emul: its description, from prepare_emulation()
+ * @regs: the registers, @regs->ip at the instruction. On return they, and the
+ *	  memory, are as after it.
+ *
+ * What takes its target from a register or from memory fails if that memory
+ * cannot be read or if no kernel code can be there: the IRET to an address that
+ * is not canonical would fault in the entry code. Executing a copy instead
+ * raises the fault that belongs to the instruction.
+ *
+ * Context: any, the breakpoint handler among them: nothing out of line is
+ *	    called. There has to be room for a push below @regs->sp.
+ * Return: true, or false if it failed and nothing was changed, which only
+ *	   happens where emulation_can_fail()
+ */
+noinstr bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs)
+{
+	regs->ip += emul->size;
+	if (likely(run_op(emul, regs)))
+		return true;
+
+	regs->ip -= emul->size;
+	return false;
+}
+EXPORT_SYMBOL_IF_KUNIT(emulate_insn);

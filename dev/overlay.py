@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What this repository brings to a kernel tree, and what it takes out.
+
+repo is the root of the repository; paths are relative to that of the kernel.
+"""
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parent.parent
+DIRECTORIES = "arch include kernel lib samples tools Documentation".split()
+JUNK = re.compile(r"^\.(?!gitignore$)|(~|\.orig|\.rej|\.pyc)$")
+
+
+class Refusal(Exception):
+    """It cannot be done; the text says why, and what to do."""
+
+
+def files(repo):
+    """Paths of our files."""
+    return sorted(os.path.relpath(Path(root, name), repo)
+                  for top in DIRECTORIES
+                  for root, _, names in os.walk(repo / top)
+                  for name in names if not JUNK.search(name))
+
+
+def removed(repo):
+    """(files, directories) of the implementation that we replace."""
+    lines = (repo / "dev/removed.list").read_text().splitlines()
+    lines = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    return ([line for line in lines if not line.endswith("/")],
+            [line[:-1] for line in lines if line.endswith("/")])
+
+
+def hooks(repo):
+    """{hook: the files it patches}, in the order in which they apply."""
+    found = {}
+    for file in sorted((repo / "hooks").glob("*.patch")):
+        hook = f"hooks/{file.name}"
+        sides = re.findall(r"^--- (\S+).*\n\+\+\+ (\S+)", file.read_text(), re.M)
+        if not sides:
+            raise Refusal(f"{hook}: no patch in it")
+        for old, new in sides:
+            if "/dev/null" in (old, new) or old.split("/", 1)[1:] != new.split("/", 1)[1:]:
+                raise Refusal(f"{hook}: a hook changes files of the base; "
+                              f"it cannot make, remove or rename one ({old} {new})")
+        found[hook] = [new.split("/", 1)[1] for _, new in sides]
+    return found
+
+
+def apply_hooks(repo, todo, pristine):
+    """Apply hooks (part of what hooks() returns) to {path: content}; return the same."""
+    with tempfile.TemporaryDirectory(prefix="kprobes-hooks.") as scratch:
+        for path, content in pristine.items():
+            file = Path(scratch, path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+        for hook, paths in todo.items():
+            run = subprocess.run(["patch", "-p1", "-f", "-F0", "-r-", "--no-backup-if-mismatch",
+                                  "-d", scratch, "-i", repo / hook], capture_output=True, text=True)
+            if run.returncode:
+                raise Refusal(f"{hook} does not apply to {', '.join(paths)}:\n{run.stdout}{run.stderr}"
+                              "rework the hook for this base, or give KERNEL_SRC= another 6.12.y")
+        return {path: Path(scratch, path).read_bytes() for path in pristine}
+
+
+def merge_maintainers(repo, theirs):
+    """The kernel's MAINTAINERS with its entry of the same title replaced by ours."""
+    entry = (repo / "MAINTAINERS").read_text().rstrip("\n") + "\n"
+    title = entry.split("\n")[0]
+    merged, n = re.subn(rf"^{re.escape(title)}\n(?:.+\n)+", lambda _: entry, theirs.decode(), count=1, flags=re.M)
+    if n != 1:
+        raise Refusal(f"MAINTAINERS: the base has no entry {title} to replace")
+    return merged.encode()

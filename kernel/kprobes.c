@@ -1,0 +1,769 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Kernel probes: registration and the dispatch of hits.
+ *
+ * Everything that changes which probes there are, or which of them are enabled,
+ * is done in the same way: change the probes of all sites concerned, then let
+ * settle() patch, in one batch, the sites whose text no longer suits their
+ * probes. Only arming can fail; then the change is taken back and settled again.
+ */
+#include "kprobes/internal.h"
+
+#include <linux/init.h>
+#include <linux/jump_label.h>
+#include <linux/kdebug.h>
+#include <linux/memory.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+
+#include <asm/sections.h>
+
+DEFINE_MUTEX(kprobe_mutex);
+DEFINE_PER_CPU(unsigned int, kprobe_context);
+
+/* The knob "enabled" of debugfs. Written under kprobe_mutex. */
+static bool all_enabled = true;
+
+/* ------------------------------------------------------------------ hits */
+
+static __always_inline void count_miss(struct kprobe *p)
+{
+	/* Several CPUs may miss at once, and none may be forgotten. */
+	BUILD_BUG_ON(sizeof(p->nmissed) != sizeof(atomic_long_t));
+	raw_atomic_long_inc((atomic_long_t *)&p->nmissed);
+}
+
+static __always_inline bool may_run(struct kprobe *p, u32 need)
+{
+	return (p->flags & (KPROBE_FLAG_GONE | KPROBE_FLAG_DISABLED | need)) == need;
+}
+
+/* @need: flags without which a probe does not run now but misses the hit. */
+static __always_inline int call_pre_handlers(struct kprobe *kp, struct pt_regs *regs, u32 need)
+{
+	struct kprobe *p;
+	int changed = 0;
+
+	list_for_each_entry_lockless(p, &site_of(kp)->probes, list) {
+		if (likely(may_run(p, need))) {
+			if (!p->pre_handler)
+				continue;
+			instrumentation_begin();
+			changed = p->pre_handler(p, regs);
+			instrumentation_end();
+			if (changed)
+				break;
+		} else if (!kprobe_disabled(p)) {
+			count_miss(p);
+		}
+	}
+	return changed;
+}
+
+/**
+ * kprobe_pre_handlers - Call the pre handlers of a site's probes
+ * @site: The site that was hit.
+ * @regs: The registers at the hit.
+ *
+ * Context: Any. Preemption is off, and kprobe_running() is @site.
+ * Return: Non-zero if a handler has changed where execution goes on. The probes
+ *	behind its one have not been asked.
+ */
+noinstr int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs)
+{
+	return call_pre_handlers(site, regs, 0);
+}
+
+/**
+ * kprobe_pre_handlers_nested - The same for a hit inside another one
+ * @site: The site that was hit.
+ * @regs: The registers at the hit.
+ *
+ * Probes that have not opted in to this with KPROBE_FLAG_REENTRANT miss the hit.
+ *
+ * Context: As kprobe_pre_handlers(), in a higher context level than the handler
+ *	that was interrupted.
+ * Return: As kprobe_pre_handlers().
+ */
+noinstr int kprobe_pre_handlers_nested(struct kprobe *site, struct pt_regs *regs)
+{
+	return call_pre_handlers(site, regs, KPROBE_FLAG_REENTRANT);
+}
+
+/**
+ * kprobe_post_handlers - Call the post handlers of a site's probes
+ * @site: The site whose instruction has run.
+ * @regs: The registers after the instruction.
+ * @flags: Passed on to the handlers; 0 at present.
+ *
+ * Context: As kprobe_pre_handlers().
+ */
+noinstr void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, unsigned long flags)
+{
+	struct kprobe *p;
+
+	list_for_each_entry_lockless(p, &site_of(site)->probes, list) {
+		if (!p->post_handler || kprobe_disabled(p))
+			continue;
+		instrumentation_begin();
+		p->post_handler(p, regs, flags);
+		instrumentation_end();
+	}
+}
+
+/**
+ * kprobes_inc_nmissed_count - Count a hit that was skipped
+ * @p: The site that was hit.
+ *
+ * Context: Any, also noinstr. Preemption is off.
+ */
+noinstr void kprobes_inc_nmissed_count(struct kprobe *p)
+{
+	struct kprobe *probe;
+
+	count_miss(p);
+	list_for_each_entry_lockless(probe, &site_of(p)->probes, list)
+		if (!kprobe_disabled(probe))
+			count_miss(probe);
+}
+
+static struct kprobe busy_probe = {
+	.addr = (kprobe_opcode_t *)&busy_probe,
+};
+
+/**
+ * kprobe_busy_begin - Keep handlers from running on this CPU
+ *
+ * For code that must not be interrupted by a probe, and for those who share
+ * handlers with probes. Hits are counted as missed until kprobe_busy_end(),
+ * unless the probe may run in the higher context level that it is hit in.
+ *
+ * Context: Any. Returns with preemption off.
+ */
+notrace void kprobe_busy_begin(void)
+{
+	preempt_disable_notrace();
+	raw_cpu_write(kprobe_context, kprobe_context_now());
+	get_kprobe_ctlblk()->kprobe_status = KPROBE_HIT_ACTIVE;
+	raw_cpu_write(current_kprobe, &busy_probe);
+}
+NOKPROBE_SYMBOL(kprobe_busy_begin);
+
+/**
+ * kprobe_busy_end - End what kprobe_busy_begin() began
+ *
+ * Context: Any. Preemption is as before kprobe_busy_begin().
+ */
+notrace void kprobe_busy_end(void)
+{
+	reset_current_kprobe();
+	preempt_enable_notrace();
+}
+NOKPROBE_SYMBOL(kprobe_busy_end);
+
+/* ------------------------------------------------- what suits the probes */
+
+static void add_to_batch(struct kprobe_site *site, struct list_head *batch)
+{
+	if (list_empty(&site->batch))
+		list_add_tail(&site->batch, batch);
+}
+
+static void forget_batch(struct list_head *batch)
+{
+	struct kprobe_site *site, *next;
+
+	list_for_each_entry_safe(site, next, batch, batch)
+		list_del_init(&site->batch);
+}
+
+static bool wants_to_be_armed(const struct kprobe_site *site)
+{
+	struct kprobe *p;
+
+	if (all_enabled)
+		list_for_each_entry(p, &site->probes, list)
+			if (!kprobe_disabled(p))
+				return true;
+	return false;
+}
+
+static void settle_post_handler(struct kprobe_site *site)
+{
+	struct kprobe *p;
+
+	list_for_each_entry(p, &site->probes, list)
+		if (p->post_handler)
+			return;
+	WRITE_ONCE(site->kp.post_handler, NULL);
+}
+
+/* What is left to do for a site that is not armed and shall not be. */
+static void settle_idle_site(struct kprobe_site *site)
+{
+	bool used = !list_empty(&site->probes);
+
+	switch (site->state) {
+	case SITE_NEW:
+		if (used)
+			site_set_state(site, SITE_DISARMED);
+		else
+			site_destroy(site);
+		break;
+	case SITE_DYING:
+		if (used)
+			site_set_state(site, SITE_DISARMED);
+		break;
+	case SITE_DISARMED:
+		if (!used) {
+			site_set_state(site, SITE_DYING);
+			site_retire(site);
+		}
+		break;
+	case SITE_GONE:
+		if (!used)
+			site_retire(site);
+		break;
+	case SITE_ARMED:
+		break;
+	}
+}
+
+/**
+ * settle - Patch the sites of a batch whose text does not suit their probes
+ * @batch: Sites, linked by their @batch. It is empty on success.
+ *
+ * Context: Process context, kprobe_mutex held.
+ * Return: 0, or an error of ftrace or -ENOMEM: then no site has been armed that
+ *	was not. Without a site to be armed it does not fail.
+ */
+static int settle(struct list_head *batch)
+{
+	struct kprobe_site *site, *next;
+	LIST_HEAD(to_disarm);
+	LIST_HEAD(to_arm);
+	int err;
+
+	list_for_each_entry_safe(site, next, batch, batch) {
+		bool armed = site->state == SITE_ARMED;
+
+		settle_post_handler(site);
+		if (site->state != SITE_GONE && wants_to_be_armed(site)) {
+			if (!armed || ftrace_site_needs_rearm(site))
+				list_move_tail(&site->batch, &to_arm);
+		} else if (armed) {
+			list_move_tail(&site->batch, &to_disarm);
+		}
+	}
+
+	err = arm_sites(&to_arm);
+	disarm_sites(&to_disarm);
+	list_splice(&to_disarm, batch);
+	list_splice(&to_arm, batch);
+	if (err)
+		return err;
+
+	list_for_each_entry_safe(site, next, batch, batch) {
+		list_del_init(&site->batch);
+		if (site->state != SITE_ARMED)
+			settle_idle_site(site);
+	}
+	return 0;
+}
+
+/* ---------------------------------------------------------- registration */
+
+/**
+ * struct kprobe_request - A probe on its way to be registered
+ * @p:		The probe.
+ * @where:	What its address has been resolved to.
+ * @site:	The site there, from preparation on.
+ * @addr:	The probe's address as the caller gave it, for undoing.
+ * @flags:	And its flags.
+ */
+struct kprobe_request {
+	struct kprobe *p;
+	struct kprobe_address where;
+	struct kprobe_site *site;
+	kprobe_opcode_t *addr;
+	u32 flags;
+};
+
+/*
+ * The caller's links are of use only when it is certain that none of the probes
+ * is registered. From there to their sites they are in a list of their own,
+ * which finds those that are named twice.
+ */
+static int collect_probes(struct kprobe **kps, int num, struct kprobe_request *reqs)
+{
+	LIST_HEAD(seen);
+	int err = 0, i;
+
+	for (i = 0; i < num; i++) {
+		reqs[i].p = kps[i];
+		reqs[i].addr = kps[i]->addr;
+		reqs[i].flags = kps[i]->flags;
+		if (WARN_ONCE(site_of_probe(kps[i]), "kprobe at %pS is registered already\n",
+			      kps[i]->addr))
+			return -EINVAL;
+	}
+	for (i = 0; i < num; i++) {
+		INIT_LIST_HEAD(&kps[i]->list);
+		INIT_HLIST_NODE(&kps[i]->hlist);
+	}
+	for (i = 0; i < num; i++) {
+		if (WARN_ONCE(!list_empty(&kps[i]->list), "kprobe is twice in an array\n")) {
+			err = -EINVAL;
+			break;
+		}
+		list_add(&kps[i]->list, &seen);
+	}
+	for (i = 0; i < num; i++)
+		INIT_LIST_HEAD(&kps[i]->list);
+	return err;
+}
+
+static int resolve_requests(struct kprobe_request *reqs, int num)
+{
+	int err;
+
+	for (int i = 0; i < num; i++) {
+		err = kprobe_resolve(reqs[i].p, &reqs[i].where);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int compare_requests(const void *a, const void *b)
+{
+	const struct kprobe_request *const *left = a, *const *right = b;
+
+	if ((*left)->where.addr == (*right)->where.addr)
+		return 0;
+	return (*left)->where.addr < (*right)->where.addr ? -1 : 1;
+}
+
+static int prepare_request(struct kprobe_request *req, struct insn_cursor *cursor,
+			   struct list_head *batch)
+{
+	struct kprobe_site *site;
+	int err;
+
+	err = kprobe_check_address(&req->where, cursor);
+	if (err)
+		return err;
+
+	site = site_find(req->where.addr);
+	if (!site) {
+		site = site_create(req->where.addr, req->where.flags);
+		if (IS_ERR(site))
+			return PTR_ERR(site);
+	}
+	add_to_batch(site, batch);
+	req->site = site;
+	return req->p->post_handler ? arch_prepare_post_handler(&site->kp) : 0;
+}
+
+/* In the order of addresses: then each function is decoded only once. */
+static int prepare_requests(struct kprobe_request *reqs, int num, struct list_head *batch)
+{
+	struct kprobe_request **order __free(kvfree) = NULL;
+	struct insn_cursor cursor = { };
+	int err, i;
+
+	order = kvmalloc_array(num, sizeof(*order), GFP_KERNEL);
+	if (!order)
+		return -ENOMEM;
+	for (i = 0; i < num; i++)
+		order[i] = &reqs[i];
+	sort(order, num, sizeof(*order), compare_requests, NULL);
+
+	err = site_reserve(num);
+	jump_label_lock();
+	mutex_lock(&text_mutex);
+	for (i = 0; i < num && !err; i++)
+		err = prepare_request(order[i], &cursor, batch);
+	mutex_unlock(&text_mutex);
+	jump_label_unlock();
+	return err;
+}
+
+static void link_requests(struct kprobe_request *reqs, int num)
+{
+	for (int i = 0; i < num; i++) {
+		struct kprobe_site *site = reqs[i].site;
+		struct kprobe *p = reqs[i].p;
+
+		p->nmissed = 0;
+		p->addr = site->kp.addr;
+		p->opcode = site->kp.opcode;
+		p->flags &= KPROBE_FLAG_DISABLED | KPROBE_FLAG_REENTRANT;
+		p->flags |= reqs[i].where.flags;
+		if (p->post_handler)
+			WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);
+		list_add_tail_rcu(&p->list, &site->probes);
+	}
+}
+
+static void unlink_requests(struct kprobe_request *reqs, int num)
+{
+	for (int i = 0; i < num; i++)
+		list_del_rcu(&reqs[i].p->list);
+}
+
+static void restore_requests(struct kprobe_request *reqs, int num)
+{
+	for (int i = 0; i < num; i++) {
+		struct kprobe *p = reqs[i].p;
+
+		INIT_LIST_HEAD(&p->list);
+		p->addr = reqs[i].addr;
+		p->flags = reqs[i].flags;
+	}
+}
+
+static int publish_requests(struct kprobe_request *reqs, int num, struct list_head *batch)
+{
+	int err;
+
+	link_requests(reqs, num);
+	err = settle(batch);
+	if (err)
+		unlink_requests(reqs, num);
+	return err;
+}
+
+/**
+ * register_kprobes - Register several probes, all or none
+ * @kps: The probes, see register_kprobe().
+ * @num: How many, at least 1.
+ *
+ * The text is patched for all of them together, which is much cheaper than one
+ * by one. Some handlers may run before all are armed, and, should arming fail,
+ * before the call returns.
+ *
+ * Context: Process context. May sleep.
+ * Return: As register_kprobe(), for the first probe in trouble; and -EINVAL if
+ *	@num is not positive.
+ */
+int register_kprobes(struct kprobe **kps, int num)
+{
+	struct kprobe_request *reqs __free(kvfree) = NULL;
+	bool published = false;
+	LIST_HEAD(batch);
+	int err;
+
+	if (num <= 0)
+		return -EINVAL;
+	reqs = kvcalloc(num, sizeof(*reqs), GFP_KERNEL);
+	if (!reqs)
+		return -ENOMEM;
+
+	scoped_guard(mutex, &kprobe_mutex) {
+		err = collect_probes(kps, num, reqs);
+		if (err)
+			return err;
+		err = resolve_requests(reqs, num);
+		if (!err)
+			err = prepare_requests(reqs, num, &batch);
+		if (!err) {
+			err = publish_requests(reqs, num, &batch);
+			published = true;
+		}
+		if (err)
+			settle(&batch);
+	}
+	if (!err)
+		return 0;
+	if (published)
+		synchronize_rcu();
+	restore_requests(reqs, num);
+	return err;
+}
+EXPORT_SYMBOL_GPL(register_kprobes);
+
+/**
+ * register_kprobe - Register a probe
+ * @p: The probe: @symbol_name or @addr, @offset, handlers and flags are set, the
+ *	rest is zero.
+ *
+ * Context: Process context. May sleep. The handlers may run before it returns.
+ * Return: 0, or with nothing changed
+ *	-EINVAL if @symbol_name and @addr are both given, or neither; if the
+ *	address is not in the text of the kernel or of a module, or is where no
+ *	probe may be; if @p is registered already;
+ *	-ENOENT if there is no such symbol or no symbol covers the address, or
+ *	its module is on its way out or its init text has been freed;
+ *	-EILSEQ if the address is not that of an instruction, or of one that
+ *	cannot be probed;
+ *	-ENOMEM; or an error of ftrace, like -EBUSY.
+ */
+int register_kprobe(struct kprobe *p)
+{
+	return register_kprobes(&p, 1);
+}
+EXPORT_SYMBOL_GPL(register_kprobe);
+
+/**
+ * unregister_kprobes - Unregister several probes
+ * @kps: The probes. Of one that is not registered, @addr is cleared.
+ * @num: How many. Nothing is done if it is not positive.
+ *
+ * When it returns, no handler of theirs runs or will run, and they are the
+ * caller's to free.
+ *
+ * Context: Process context. Waits for one grace period.
+ */
+void unregister_kprobes(struct kprobe **kps, int num)
+{
+	bool found = false;
+	LIST_HEAD(batch);
+	int i;
+
+	scoped_guard(mutex, &kprobe_mutex) {
+		for (i = 0; i < num; i++) {
+			struct kprobe_site *site = site_of_probe(kps[i]);
+
+			if (!site) {
+				kps[i]->addr = NULL;
+				continue;
+			}
+			found = true;
+			list_del_rcu(&kps[i]->list);
+			add_to_batch(site, &batch);
+		}
+		settle(&batch);
+	}
+	if (!found)
+		return;
+
+	synchronize_rcu();
+	for (i = 0; i < num; i++)
+		if (kps[i]->addr)
+			INIT_LIST_HEAD(&kps[i]->list);
+}
+EXPORT_SYMBOL_GPL(unregister_kprobes);
+
+/**
+ * unregister_kprobe - Unregister a probe
+ * @p: The probe.
+ *
+ * Context: As unregister_kprobes().
+ */
+void unregister_kprobe(struct kprobe *p)
+{
+	unregister_kprobes(&p, 1);
+}
+EXPORT_SYMBOL_GPL(unregister_kprobe);
+
+/* --------------------------------------------------------------- enabling */
+
+static int set_probe_disabled(struct kprobe *p, struct kprobe_site *site, u32 disabled)
+{
+	u32 before = p->flags;
+	LIST_HEAD(batch);
+	int err;
+
+	if ((before & KPROBE_FLAG_DISABLED) == disabled)
+		return 0;
+	WRITE_ONCE(p->flags, before ^ KPROBE_FLAG_DISABLED);
+	add_to_batch(site, &batch);
+	err = settle(&batch);
+	if (err) {
+		WRITE_ONCE(p->flags, before);
+		forget_batch(&batch);
+	}
+	return err;
+}
+
+/**
+ * enable_kprobe - Let a disabled probe be hit again
+ * @kp: The probe.
+ *
+ * Context: Process context. May sleep.
+ * Return: 0, also if it is not disabled; -EINVAL if it is not registered or its
+ *	text is gone; an error of ftrace.
+ */
+int enable_kprobe(struct kprobe *kp)
+{
+	struct kprobe_site *site;
+
+	guard(mutex)(&kprobe_mutex);
+	site = site_of_probe(kp);
+	if (!site || kprobe_gone(kp))
+		return -EINVAL;
+	return set_probe_disabled(kp, site, 0);
+}
+EXPORT_SYMBOL_GPL(enable_kprobe);
+
+/**
+ * disable_kprobe - Let a probe stay registered, but not be hit
+ * @kp: The probe.
+ *
+ * A handler may still run on another CPU when it returns.
+ *
+ * Context: Process context. May sleep.
+ * Return: 0, also if it is disabled; -EINVAL if it is not registered.
+ */
+int disable_kprobe(struct kprobe *kp)
+{
+	struct kprobe_site *site;
+
+	guard(mutex)(&kprobe_mutex);
+	site = site_of_probe(kp);
+	if (!site)
+		return -EINVAL;
+	return set_probe_disabled(kp, site, KPROBE_FLAG_DISABLED);
+}
+EXPORT_SYMBOL_GPL(disable_kprobe);
+
+/* kprobes_enabled - Is the knob "enabled" on? */
+bool kprobes_enabled(void)
+{
+	return READ_ONCE(all_enabled);
+}
+
+/**
+ * kprobes_set_enabled - Turn the knob "enabled"
+ * @on: Whether those probes that are enabled shall be armed.
+ *
+ * Context: Process context. May sleep.
+ * Return: 0, or with nothing changed an error of ftrace.
+ */
+int kprobes_set_enabled(bool on)
+{
+	struct kprobe_site *site, *next;
+	LIST_HEAD(batch);
+	int err;
+
+	guard(mutex)(&kprobe_mutex);
+	if (all_enabled == on)
+		return 0;
+	all_enabled = on;
+	for_each_site_in(site, next, 0, ULONG_MAX)
+		add_to_batch(site, &batch);
+	err = settle(&batch);
+	if (err) {
+		all_enabled = !on;
+		forget_batch(&batch);
+		return err;
+	}
+	pr_info("all probes are switched %s\n", on ? "on" : "off");
+	return 0;
+}
+
+/* ----------------------------------------------- text that comes and goes */
+
+/* The text of all sites in a range is about to be freed. It is still there. */
+static void lose_text(unsigned long start, unsigned long end)
+{
+	struct kprobe_site *site, *next;
+	LIST_HEAD(armed);
+
+	lockdep_assert_held(&kprobe_mutex);
+	for_each_site_in(site, next, start, end)
+		if (site->state == SITE_ARMED)
+			add_to_batch(site, &armed);
+	disarm_sites(&armed);
+	forget_batch(&armed);
+	for_each_site_in(site, next, start, end)
+		if (site->state != SITE_GONE)
+			site_lose_text(site);
+}
+
+static void lose_module_text(const struct module *mod, enum mod_mem_type type)
+{
+	unsigned long start = (unsigned long)mod->mem[type].base;
+
+	lose_text(start, start + mod->mem[type].size);
+}
+
+static int module_changed(struct notifier_block *nb, unsigned long state, void *data)
+{
+	struct module *mod = data;
+
+	guard(mutex)(&kprobe_mutex);
+	switch (state) {
+	case MODULE_STATE_COMING:
+		blacklist_add_module(mod);
+		break;
+	case MODULE_STATE_LIVE:
+		lose_module_text(mod, MOD_INIT_TEXT);
+		break;
+	case MODULE_STATE_GOING:
+		lose_module_text(mod, MOD_INIT_TEXT);
+		lose_module_text(mod, MOD_TEXT);
+		blacklist_remove_module(mod);
+		break;
+	}
+	return NOTIFY_DONE;
+}
+
+/*
+ * Before all others that care for a module's text: kprobe events (priority 2)
+ * probe a module that is coming, when its blacklist must be known; and should
+ * it fail to come, only those notifiers hear of it that were called before.
+ */
+static struct notifier_block module_nb = {
+	.notifier_call = module_changed,
+	.priority = 3,
+};
+
+/**
+ * kprobe_free_init_mem - The kernel's init text is about to be freed
+ *
+ * Context: Process context, once, when no new probe can be registered there.
+ */
+void kprobe_free_init_mem(void)
+{
+	guard(mutex)(&kprobe_mutex);
+	lose_text((unsigned long)__init_begin, (unsigned long)__init_end);
+}
+
+/* ------------------------------------------------------- odds and the end */
+
+/**
+ * dump_kprobe - Print where a probe is
+ * @kp: The probe or site.
+ *
+ * Context: Any, for a last message.
+ */
+void dump_kprobe(struct kprobe *kp)
+{
+	pr_err("probe %pS (%s+%#x), flags %#x, missed %lu\n", kp->addr,
+	       kp->symbol_name ?: "no symbol", kp->offset, kp->flags, kp->nmissed);
+}
+NOKPROBE_SYMBOL(dump_kprobe);
+
+int __weak arch_prepare_post_handler(struct kprobe *p)
+{
+	return 0;
+}
+
+int __weak kprobe_exceptions_notify(struct notifier_block *self, unsigned long val, void *data)
+{
+	return NOTIFY_DONE;
+}
+NOKPROBE_SYMBOL(kprobe_exceptions_notify);
+
+static struct notifier_block exceptions_nb = {
+	.notifier_call = kprobe_exceptions_notify,
+	.priority = INT_MAX,
+};
+
+static int __init init_kprobes(void)
+{
+	int err;
+
+	blacklist_init();
+	err = arch_init_kprobes();
+	if (!err)
+		err = register_die_notifier(&exceptions_nb);
+	if (!err)
+		err = register_module_notifier(&module_nb);
+	return err;
+}
+early_initcall(init_kprobes);

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The registry of probed addresses.
+ *
+ * Two indexes over the sites. The hash serves hits: an open-addressed table of
+ * pointers, replaced as a whole when it is full. Its lookup calls nothing, so
+ * that nothing it needs can be probed. The ordered index (an rbtree) serves
+ * everybody else: all sites of a module, listing in the order of addresses.
+ */
+#include "internal.h"
+
+#include <linux/cpu.h>
+#include <linux/hash.h>
+#include <linux/log2.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+/**
+ * struct site_table - The hash
+ * @bits:	It has 1 << @bits slots.
+ * @filled:	How many of them are not NULL: sites and tombstones.
+ * @live:	How many of them are sites.
+ * @rcu:	For the time after its replacement.
+ * @slot:	A site stands in the first free slot from its hash value on, so
+ *		a search ends at a NULL. Hence an erased site leaves a tombstone.
+ *
+ * Invariant: at the most half of the slots are filled.
+ */
+struct site_table {
+	unsigned int bits;
+	unsigned int filled;
+	unsigned int live;
+	struct rcu_head rcu;
+	struct kprobe_site *slot[];
+};
+
+#define SITE_TABLE_MIN_BITS	6
+
+/* Looked at long before the first site: alternatives are tested with an int3. */
+static struct site_table empty_table = {
+	.bits = 1,
+	.slot = { NULL, NULL },
+};
+
+static struct site_table __rcu *site_table = RCU_INITIALIZER(&empty_table);
+static struct kprobe_site tombstone;
+static struct rb_root site_tree = RB_ROOT;
+
+static __always_inline unsigned int table_mask(const struct site_table *table)
+{
+	return (1U << table->bits) - 1;
+}
+
+/**
+ * get_kprobe - Find the site at an address
+ * @addr: Any address.
+ *
+ * Context: Any, also noinstr. Preemption is off, or kprobe_mutex is held.
+ * Return: The site's struct kprobe, or NULL.
+ */
+noinstr struct kprobe *get_kprobe(void *addr)
+{
+	const struct site_table *table = rcu_dereference_raw(site_table);
+	unsigned int i = hash_ptr(addr, table->bits);
+
+	BUILD_BUG_ON(offsetof(struct kprobe_site, kp));
+	for (;;) {
+		struct kprobe_site *site = rcu_dereference_raw(table->slot[i]);
+
+		if (!site || site->kp.addr == addr)
+			return (struct kprobe *)site;
+		i = (i + 1) & table_mask(table);
+	}
+}
+
+static struct site_table *table_locked(void)
+{
+	return rcu_dereference_protected(site_table, lockdep_is_held(&kprobe_mutex));
+}
+
+static void table_insert(struct site_table *table, struct kprobe_site *site)
+{
+	unsigned int i = hash_ptr(site->kp.addr, table->bits);
+
+	while (table->slot[i] && table->slot[i] != &tombstone)
+		i = (i + 1) & table_mask(table);
+	if (!table->slot[i])
+		table->filled++;
+	table->live++;
+	rcu_assign_pointer(table->slot[i], site);
+}
+
+static void table_erase(struct site_table *table, struct kprobe_site *site)
+{
+	unsigned int i = hash_ptr(site->kp.addr, table->bits);
+
+	while (table->slot[i] != site)
+		i = (i + 1) & table_mask(table);
+	table->live--;
+	rcu_assign_pointer(table->slot[i], &tombstone);
+}
+
+static int table_resize(unsigned int sites)
+{
+	struct site_table *old = table_locked(), *new;
+	unsigned int bits = max(order_base_2(3 * sites), SITE_TABLE_MIN_BITS);
+
+	new = kvzalloc(struct_size(new, slot, 1UL << bits), GFP_KERNEL);
+	if (!new)
+		return -ENOMEM;
+	new->bits = bits;
+	for (unsigned int i = 0; i <= table_mask(old); i++)
+		if (old->slot[i] && old->slot[i] != &tombstone)
+			table_insert(new, old->slot[i]);
+	rcu_assign_pointer(site_table, new);
+	if (old != &empty_table)
+		kvfree_rcu(old, rcu);
+	return 0;
+}
+
+/**
+ * site_reserve - Make room in the hash
+ * @count: How many sites are going to be created.
+ *
+ * Context: Process context, kprobe_mutex held.
+ * Return: 0, or -ENOMEM.
+ */
+int site_reserve(unsigned int count)
+{
+	struct site_table *table = table_locked();
+
+	if (table->filled + count <= (table_mask(table) + 1) / 2)
+		return 0;
+	return table_resize(table->live + count);
+}
+
+/* After a crowd has gone, its table goes, too. It may stay if memory is short. */
+static void table_shrink(void)
+{
+	struct site_table *table = table_locked();
+
+	if (table->bits > SITE_TABLE_MIN_BITS && table->live < table_mask(table) / 16)
+		table_resize(table->live);
+}
+
+static bool site_precedes(struct rb_node *a, const struct rb_node *b)
+{
+	return site_addr(rb_entry(a, struct kprobe_site, node)) <
+	       site_addr(rb_entry(b, struct kprobe_site, node));
+}
+
+/* site_first_from - The site with the lowest address from @addr on, or NULL. */
+struct kprobe_site *site_first_from(unsigned long addr)
+{
+	struct kprobe_site *site, *found = NULL;
+	struct rb_node *node = site_tree.rb_node;
+
+	lockdep_assert_held(&kprobe_mutex);
+	while (node) {
+		site = rb_entry(node, struct kprobe_site, node);
+		if (site_addr(site) < addr) {
+			node = node->rb_right;
+		} else {
+			found = site;
+			node = node->rb_left;
+		}
+	}
+	return found;
+}
+
+/* site_next - The site after @site in the order of addresses, or NULL. */
+struct kprobe_site *site_next(struct kprobe_site *site)
+{
+	lockdep_assert_held(&kprobe_mutex);
+	return rb_entry_safe(rb_next(&site->node), struct kprobe_site, node);
+}
+
+/* site_find - The site at @addr that is not gone, or NULL. */
+struct kprobe_site *site_find(unsigned long addr)
+{
+	struct kprobe *kp;
+
+	lockdep_assert_held(&kprobe_mutex);
+	kp = get_kprobe((void *)addr);
+	return kp ? site_of(kp) : NULL;
+}
+
+/* site_of_probe - The site that @p is registered at, or NULL. */
+struct kprobe_site *site_of_probe(const struct kprobe *p)
+{
+	unsigned long addr = (unsigned long)p->addr;
+	struct kprobe_site *site, *next;
+	struct kprobe *other;
+
+	if (!addr)
+		return NULL;
+	for_each_site_in(site, next, addr, addr + 1)
+		list_for_each_entry(other, &site->probes, list)
+			if (other == p)
+				return site;
+	return NULL;
+}
+
+static void site_unlink(struct kprobe_site *site)
+{
+	if (site->state != SITE_GONE)
+		table_erase(table_locked(), site);
+	rb_erase(&site->node, &site_tree);
+}
+
+static void site_remove_slots(struct kprobe_site *site)
+{
+	if (!kprobe_ftrace(&site->kp))
+		arch_remove_kprobe(&site->kp);
+}
+
+/**
+ * site_create - Prepare a site and put it into the indexes
+ * @addr: The address; it has been checked.
+ * @flags: KPROBE_FLAG_FTRACE, KPROBE_FLAG_ON_FUNC_ENTRY as they apply.
+ *
+ * Context: Process context, kprobe_mutex held, text_mutex too. Room in the hash
+ *	has been reserved.
+ * Return: The site, in state SITE_NEW, or an error of the architecture: -ENOMEM,
+ *	-EILSEQ for an instruction that cannot be probed, -EINVAL.
+ */
+struct kprobe_site *site_create(unsigned long addr, u32 flags)
+{
+	struct kprobe_site *site __free(kfree) = kzalloc(sizeof(*site), GFP_KERNEL);
+	int err;
+
+	lockdep_assert_held(&kprobe_mutex);
+	if (!site)
+		return ERR_PTR(-ENOMEM);
+	site->kp.addr = (kprobe_opcode_t *)addr;
+	site->kp.flags = flags;
+	site->kp.pre_handler = kprobe_pre_handlers;
+	INIT_LIST_HEAD(&site->kp.list);
+	INIT_LIST_HEAD(&site->probes);
+	INIT_LIST_HEAD(&site->batch);
+	INIT_LIST_HEAD(&site->retired);
+
+	err = kprobe_ftrace(&site->kp) ? arch_prepare_kprobe_ftrace(&site->kp)
+				       : arch_prepare_kprobe(&site->kp);
+	if (err)
+		return ERR_PTR(err);
+
+	table_insert(table_locked(), site);
+	rb_add(&site->node, &site_tree, site_precedes);
+	return no_free_ptr(site);
+}
+
+/* site_destroy - Undo site_create(), before the site has ever been armed. */
+void site_destroy(struct kprobe_site *site)
+{
+	WARN_ON_ONCE(site->state != SITE_NEW);
+	site_unlink(site);
+	site_remove_slots(site);
+	kfree_rcu(site, rcu);
+}
+
+static const u8 site_ways[] = {
+	/* a probe arrives; the new site's probes may all be disabled */
+	[SITE_NEW]	= BIT(SITE_ARMED) | BIT(SITE_DISARMED) | BIT(SITE_GONE),
+	/* the last enabled probe is disabled or leaves; all are switched off */
+	[SITE_ARMED]	= BIT(SITE_DISARMED) | BIT(SITE_GONE),
+	/* enabled again; the last probe leaves */
+	[SITE_DISARMED]	= BIT(SITE_ARMED) | BIT(SITE_DYING) | BIT(SITE_GONE),
+	/* a new probe arrives before the site is freed */
+	[SITE_DYING]	= BIT(SITE_ARMED) | BIT(SITE_DISARMED) | BIT(SITE_GONE),
+	[SITE_GONE]	= 0,
+};
+
+/*
+ * site_set_state - The one place where a site's state changes:
+ *
+ *	NEW -> ARMED <-> DISARMED -> DYING -> freed
+ *	NEW -> DISARMED
+ *	DYING -> ARMED, DISARMED
+ *	any -> GONE -> freed, when its last probe has left
+ */
+void site_set_state(struct kprobe_site *site, enum kprobe_site_state state)
+{
+	lockdep_assert_held(&kprobe_mutex);
+	WARN_ON_ONCE(!(site_ways[site->state] & BIT(state)));
+	if (site->state == SITE_DYING && state != SITE_GONE)
+		list_del_init(&site->retired);
+	site->state = state;
+}
+
+/**
+ * site_lose_text - The text at a site goes away
+ * @site: The site, no longer armed.
+ *
+ * Its address may come to mean something else from here on, so it leaves the
+ * hash. It stays in the ordered index as long as somebody has a probe there.
+ */
+void site_lose_text(struct kprobe_site *site)
+{
+	struct kprobe *p;
+
+	table_erase(table_locked(), site);
+	site_set_state(site, SITE_GONE);
+	site->kp.flags |= KPROBE_FLAG_GONE;
+	list_for_each_entry(p, &site->probes, list)
+		p->flags |= KPROBE_FLAG_GONE;
+	site_retire(site);
+}
+
+/*
+ * Freeing, in three steps. First, nothing leads to the site any more: its text
+ * is restored, all CPUs know it, and the last probe has left or the text is
+ * gone. Second, a grace period of RCU-tasks: a task may have been preempted in
+ * the site's slots. That does not watch CPUs on their way up, which are waited
+ * for with the hotplug lock. Third, unless a new probe has arrived meanwhile,
+ * the slots are freed, and the site when nobody can look at it.
+ */
+static LIST_HEAD(retired_sites);	/* kprobe_mutex */
+
+static void site_free(struct kprobe_site *site)
+{
+	site_remove_slots(site);
+	if (!list_empty(&site->probes))
+		return;
+	site_unlink(site);
+	kfree_rcu(site, rcu);
+}
+
+static void reap_sites(struct work_struct *work)
+{
+	struct kprobe_site *site, *next;
+	LIST_HEAD(batch);
+
+	scoped_guard(mutex, &kprobe_mutex)
+		list_splice_init(&retired_sites, &batch);
+
+	synchronize_rcu_tasks();
+	cpus_read_lock();
+	cpus_read_unlock();
+
+	guard(mutex)(&kprobe_mutex);
+	list_for_each_entry_safe(site, next, &batch, retired) {
+		list_del_init(&site->retired);
+		site_free(site);
+	}
+	table_shrink();
+}
+static DECLARE_WORK(site_reaper, reap_sites);
+
+/**
+ * site_retire - Free a site when nobody can be in its slots
+ * @site: A site to which nothing leads any more: dying or gone.
+ */
+void site_retire(struct kprobe_site *site)
+{
+	lockdep_assert_held(&kprobe_mutex);
+	WARN_ON_ONCE(site->state != SITE_DYING && site->state != SITE_GONE);
+	if (list_empty(&site->retired))
+		list_add_tail(&site->retired, &retired_sites);
+	queue_work(system_unbound_wq, &site_reaper);
+}
