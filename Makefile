@@ -36,6 +36,7 @@ build: packages
 
 run: build
 	@dev/boot --show run
+	@echo 'run: the probe worked, nothing else broke. Next: make shell, make test'
 
 shell: build
 	@dev/boot shell

@@ -12,6 +12,7 @@
 #include <linux/init.h>
 #include <linux/jump_label.h>
 #include <linux/kdebug.h>
+#include <linux/kprobes_hit.h>
 #include <linux/memory.h>
 #include <linux/module.h>
 #include <linux/sched.h>
@@ -35,33 +36,6 @@ static __always_inline void count_miss(struct kprobe *p)
 	raw_atomic_long_inc((atomic_long_t *)&p->nmissed);
 }
 
-static __always_inline bool may_run(struct kprobe *p, u32 need)
-{
-	return (p->flags & (KPROBE_FLAG_GONE | KPROBE_FLAG_DISABLED | need)) == need;
-}
-
-/* @need: flags without which a probe does not run now but misses the hit. */
-static __always_inline int call_pre_handlers(struct kprobe *kp, struct pt_regs *regs, u32 need)
-{
-	struct kprobe *p;
-	int changed = 0;
-
-	list_for_each_entry_lockless(p, &site_of(kp)->probes, list) {
-		if (likely(may_run(p, need))) {
-			if (!p->pre_handler)
-				continue;
-			instrumentation_begin();
-			changed = p->pre_handler(p, regs);
-			instrumentation_end();
-			if (changed)
-				break;
-		} else if (!kprobe_disabled(p)) {
-			count_miss(p);
-		}
-	}
-	return changed;
-}
-
 /**
  * kprobe_pre_handlers - Call the pre handlers of a site's probes
  * @site: The site that was hit.
@@ -73,7 +47,7 @@ static __always_inline int call_pre_handlers(struct kprobe *kp, struct pt_regs *
  */
 noinstr int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs)
 {
-	return call_pre_handlers(site, regs, 0);
+	return kprobe_call_pre_handlers(site, regs);
 }
 
 /**
@@ -89,7 +63,17 @@ noinstr int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs)
  */
 noinstr int kprobe_pre_handlers_nested(struct kprobe *site, struct pt_regs *regs)
 {
-	return call_pre_handlers(site, regs, KPROBE_FLAG_REENTRANT);
+	struct kprobe *p;
+
+	list_for_each_entry_lockless(p, &site->list, list) {
+		if (kprobe_disabled(p))
+			continue;
+		if (!(p->flags & KPROBE_FLAG_REENTRANT))
+			count_miss(p);
+		else if (kprobe_call_pre_handler(p, regs))
+			return 1;
+	}
+	return 0;
 }
 
 /**
@@ -102,15 +86,19 @@ noinstr int kprobe_pre_handlers_nested(struct kprobe *site, struct pt_regs *regs
  */
 noinstr void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, unsigned long flags)
 {
-	struct kprobe *p;
+	kprobe_call_post_handlers(site, regs, 0);
+}
 
-	list_for_each_entry_lockless(p, &site_of(site)->probes, list) {
-		if (!p->post_handler || kprobe_disabled(p))
-			continue;
-		instrumentation_begin();
-		p->post_handler(p, regs, flags);
-		instrumentation_end();
-	}
+/**
+ * kprobe_post_handlers_nested - The same for a hit inside another one
+ * @site: The site whose instruction has run.
+ * @regs: The registers after the instruction.
+ *
+ * Context: As kprobe_pre_handlers_nested().
+ */
+noinstr void kprobe_post_handlers_nested(struct kprobe *site, struct pt_regs *regs)
+{
+	kprobe_call_post_handlers(site, regs, KPROBE_FLAG_REENTRANT);
 }
 
 /**
@@ -124,7 +112,7 @@ noinstr void kprobes_inc_nmissed_count(struct kprobe *p)
 	struct kprobe *probe;
 
 	count_miss(p);
-	list_for_each_entry_lockless(probe, &site_of(p)->probes, list)
+	list_for_each_entry_lockless(probe, &p->list, list)
 		if (!kprobe_disabled(probe))
 			count_miss(probe);
 }
@@ -145,7 +133,7 @@ static struct kprobe busy_probe = {
 notrace void kprobe_busy_begin(void)
 {
 	preempt_disable_notrace();
-	raw_cpu_write(kprobe_context, kprobe_context_now());
+	raw_cpu_write(kprobe_context, preempt_count());
 	get_kprobe_ctlblk()->kprobe_status = KPROBE_HIT_ACTIVE;
 	raw_cpu_write(current_kprobe, &busy_probe);
 }
@@ -184,7 +172,7 @@ static bool wants_to_be_armed(const struct kprobe_site *site)
 	struct kprobe *p;
 
 	if (all_enabled)
-		list_for_each_entry(p, &site->probes, list)
+		list_for_each_entry(p, &site->kp.list, list)
 			if (!kprobe_disabled(p))
 				return true;
 	return false;
@@ -194,7 +182,7 @@ static void settle_post_handler(struct kprobe_site *site)
 {
 	struct kprobe *p;
 
-	list_for_each_entry(p, &site->probes, list)
+	list_for_each_entry(p, &site->kp.list, list)
 		if (p->post_handler)
 			return;
 	WRITE_ONCE(site->kp.post_handler, NULL);
@@ -203,7 +191,7 @@ static void settle_post_handler(struct kprobe_site *site)
 /* What is left to do for a site that is not armed and shall not be. */
 static void settle_idle_site(struct kprobe_site *site)
 {
-	bool used = !list_empty(&site->probes);
+	bool used = !list_empty(&site->kp.list);
 
 	switch (site->state) {
 	case SITE_NEW:
@@ -292,37 +280,39 @@ struct kprobe_request {
 };
 
 /*
- * The caller's links are of use only when it is certain that none of the probes
- * is registered. From there to their sites they are in a list of their own,
+ * Note what the caller gave, and unlink the probes: what their links held is of
+ * no meaning. On the way to their sites they are in a list of their own once,
  * which finds those that are named twice.
  */
 static int collect_probes(struct kprobe **kps, int num, struct kprobe_request *reqs)
 {
+	struct kprobe *again = NULL;
 	LIST_HEAD(seen);
-	int err = 0, i;
+	int i;
 
 	for (i = 0; i < num; i++) {
 		reqs[i].p = kps[i];
 		reqs[i].addr = kps[i]->addr;
 		reqs[i].flags = kps[i]->flags;
-		if (WARN_ONCE(site_of_probe(kps[i]), "kprobe at %pS is registered already\n",
-			      kps[i]->addr))
-			return -EINVAL;
-	}
-	for (i = 0; i < num; i++) {
+		if (site_of_probe(kps[i])) {
+			again = kps[i];
+			continue;
+		}
 		INIT_LIST_HEAD(&kps[i]->list);
 		INIT_HLIST_NODE(&kps[i]->hlist);
 	}
-	for (i = 0; i < num; i++) {
-		if (WARN_ONCE(!list_empty(&kps[i]->list), "kprobe is twice in an array\n")) {
-			err = -EINVAL;
-			break;
-		}
-		list_add(&kps[i]->list, &seen);
+	for (i = 0; i < num && !again; i++) {
+		if (list_empty(&kps[i]->list))
+			list_add(&kps[i]->list, &seen);
+		else
+			again = kps[i];
 	}
-	for (i = 0; i < num; i++)
-		INIT_LIST_HEAD(&kps[i]->list);
-	return err;
+	while (!list_empty(&seen))
+		list_del_init(seen.next);
+	if (WARN_ONCE(again, "kprobe %pS is registered twice\n", again->addr ?:
+		      (void *)again->pre_handler))
+		return -EINVAL;
+	return 0;
 }
 
 static int resolve_requests(struct kprobe_request *reqs, int num)
@@ -404,7 +394,7 @@ static void link_requests(struct kprobe_request *reqs, int num)
 		p->flags |= reqs[i].where.flags;
 		if (p->post_handler)
 			WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);
-		list_add_tail_rcu(&p->list, &site->probes);
+		list_add_tail_rcu(&p->list, &site->kp.list);
 	}
 }
 

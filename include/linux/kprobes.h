@@ -167,18 +167,19 @@ struct kretprobe_instance {
 DECLARE_PER_CPU(struct kprobe *, current_kprobe);
 DECLARE_PER_CPU(struct kprobe_ctlblk, kprobe_ctlblk);
 
+/* preempt_count() when the handler that runs was called. */
 DECLARE_PER_CPU(unsigned int, kprobe_context);
 
 /*
- * kprobe_context_now - The context level, as a number that grows with it
+ * kprobe_context_level - The context level in preempt_count(), which grows with it
  *
  * Two hits compare: one that interrupted the handler of the other, from above,
  * has the larger value; one that the handler brought about has the same. Inside
  * a breakpoint exception, which counts as an NMI, it is that of the exception.
  */
-static __always_inline unsigned int kprobe_context_now(void)
+static __always_inline unsigned int kprobe_context_level(unsigned int count)
 {
-	return preempt_count() & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET);
+	return count & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET);
 }
 
 /* kprobe_running - The site this CPU works for, or NULL. Preemption is off. */
@@ -222,6 +223,7 @@ struct kprobe *get_kprobe(void *addr);
 int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs);
 int kprobe_pre_handlers_nested(struct kprobe *site, struct pt_regs *regs);
 void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, unsigned long flags);
+void kprobe_post_handlers_nested(struct kprobe *site, struct pt_regs *regs);
 void kprobes_inc_nmissed_count(struct kprobe *p);
 kprobe_opcode_t *get_insn_slot_for(struct kprobe *owner);
 struct kprobe *kprobe_slot_owner(unsigned long addr);

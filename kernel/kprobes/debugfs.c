@@ -62,7 +62,7 @@ static int list_show(struct seq_file *m, void *v)
 	struct kprobe_site *site = v;
 	struct kprobe *p;
 
-	list_for_each_entry(p, &site->probes, list) {
+	list_for_each_entry(p, &site->kp.list, list) {
 		show_place(m, site);
 		if (kprobe_gone(p))
 			seq_puts(m, "[GONE]");

@@ -55,9 +55,9 @@ enum kprobe_site_state {
 /**
  * struct kprobe_site - A probed address
  * @kp:		What the architecture sees. Its @addr, @opcode and @ainsn are
- *		constant, its @post_handler tells whether a probe has one.
- * @probes:	The probes, oldest first. Written under kprobe_mutex, read
- *		under RCU.
+ *		constant, its @post_handler tells whether a probe has one. Its
+ *		@list is the head of the probes, oldest first: written under
+ *		kprobe_mutex, read under RCU.
  * @state:	Written under kprobe_mutex by site_set_state().
  * @ops:	The ftrace_ops that it is armed with, or NULL. kprobe_mutex.
  * @node:	In the ordered index. kprobe_mutex.
@@ -71,7 +71,6 @@ enum kprobe_site_state {
  */
 struct kprobe_site {
 	struct kprobe kp;
-	struct list_head probes;
 	enum kprobe_site_state state;
 	struct ftrace_ops *ops;
 	struct rb_node node;

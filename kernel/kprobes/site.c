@@ -10,46 +10,24 @@
 #include "internal.h"
 
 #include <linux/cpu.h>
-#include <linux/hash.h>
+#include <linux/kprobes_hit.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-/**
- * struct site_table - The hash
- * @bits:	It has 1 << @bits slots.
- * @filled:	How many of them are not NULL: sites and tombstones.
- * @live:	How many of them are sites.
- * @rcu:	For the time after its replacement.
- * @slot:	A site stands in the first free slot from its hash value on, so
- *		a search ends at a NULL. Hence an erased site leaves a tombstone.
- *
- * Invariant: at the most half of the slots are filled.
- */
-struct site_table {
-	unsigned int bits;
-	unsigned int filled;
-	unsigned int live;
-	struct rcu_head rcu;
-	struct kprobe_site *slot[];
-};
-
-#define SITE_TABLE_MIN_BITS	6
+#define TABLE_MIN_SIZE	64
 
 /* Looked at long before the first site: alternatives are tested with an int3. */
-static struct site_table empty_table = {
-	.bits = 1,
+static struct kprobe_table empty_table = {
+	.shift = BITS_PER_LONG - 1,
+	.mask = 1,
 	.slot = { NULL, NULL },
 };
 
-static struct site_table __rcu *site_table = RCU_INITIALIZER(&empty_table);
-static struct kprobe_site tombstone;
-static struct rb_root site_tree = RB_ROOT;
+struct kprobe_table __rcu *kprobe_table = RCU_INITIALIZER(&empty_table);
 
-static __always_inline unsigned int table_mask(const struct site_table *table)
-{
-	return (1U << table->bits) - 1;
-}
+static struct kprobe tombstone;
+static struct rb_root site_tree = RB_ROOT;
 
 /**
  * get_kprobe - Find the site at an address
@@ -60,59 +38,55 @@ static __always_inline unsigned int table_mask(const struct site_table *table)
  */
 noinstr struct kprobe *get_kprobe(void *addr)
 {
-	const struct site_table *table = rcu_dereference_raw(site_table);
-	unsigned int i = hash_ptr(addr, table->bits);
-
-	BUILD_BUG_ON(offsetof(struct kprobe_site, kp));
-	for (;;) {
-		struct kprobe_site *site = rcu_dereference_raw(table->slot[i]);
-
-		if (!site || site->kp.addr == addr)
-			return (struct kprobe *)site;
-		i = (i + 1) & table_mask(table);
-	}
+	return kprobe_find(addr);
 }
 
-static struct site_table *table_locked(void)
+static struct kprobe_table *table_locked(void)
 {
-	return rcu_dereference_protected(site_table, lockdep_is_held(&kprobe_mutex));
+	return rcu_dereference_protected(kprobe_table, lockdep_is_held(&kprobe_mutex));
 }
 
-static void table_insert(struct site_table *table, struct kprobe_site *site)
+static bool is_site(const struct kprobe *entry)
 {
-	unsigned int i = hash_ptr(site->kp.addr, table->bits);
+	return entry && entry != &tombstone;
+}
 
-	while (table->slot[i] && table->slot[i] != &tombstone)
-		i = (i + 1) & table_mask(table);
+static void table_insert(struct kprobe_table *table, struct kprobe *kp)
+{
+	unsigned int i = kprobe_hash(table, kp->addr);
+
+	while (is_site(table->slot[i]))
+		i = (i + 1) & table->mask;
 	if (!table->slot[i])
 		table->filled++;
 	table->live++;
-	rcu_assign_pointer(table->slot[i], site);
+	rcu_assign_pointer(table->slot[i], kp);
 }
 
-static void table_erase(struct site_table *table, struct kprobe_site *site)
+static void table_erase(struct kprobe_table *table, const struct kprobe *kp)
 {
-	unsigned int i = hash_ptr(site->kp.addr, table->bits);
+	unsigned int i = kprobe_hash(table, kp->addr);
 
-	while (table->slot[i] != site)
-		i = (i + 1) & table_mask(table);
+	while (table->slot[i] != kp)
+		i = (i + 1) & table->mask;
 	table->live--;
 	rcu_assign_pointer(table->slot[i], &tombstone);
 }
 
 static int table_resize(unsigned int sites)
 {
-	struct site_table *old = table_locked(), *new;
-	unsigned int bits = max(order_base_2(3 * sites), SITE_TABLE_MIN_BITS);
+	struct kprobe_table *old = table_locked(), *new;
+	unsigned long size = max(roundup_pow_of_two(3UL * sites), TABLE_MIN_SIZE);
 
-	new = kvzalloc(struct_size(new, slot, 1UL << bits), GFP_KERNEL);
+	new = kvzalloc(struct_size(new, slot, size), GFP_KERNEL);
 	if (!new)
 		return -ENOMEM;
-	new->bits = bits;
-	for (unsigned int i = 0; i <= table_mask(old); i++)
-		if (old->slot[i] && old->slot[i] != &tombstone)
+	new->shift = BITS_PER_LONG - ilog2(size);
+	new->mask = size - 1;
+	for (unsigned int i = 0; i <= old->mask; i++)
+		if (is_site(old->slot[i]))
 			table_insert(new, old->slot[i]);
-	rcu_assign_pointer(site_table, new);
+	rcu_assign_pointer(kprobe_table, new);
 	if (old != &empty_table)
 		kvfree_rcu(old, rcu);
 	return 0;
@@ -127,9 +101,9 @@ static int table_resize(unsigned int sites)
  */
 int site_reserve(unsigned int count)
 {
-	struct site_table *table = table_locked();
+	struct kprobe_table *table = table_locked();
 
-	if (table->filled + count <= (table_mask(table) + 1) / 2)
+	if (table->filled + count <= (table->mask + 1) / 2)
 		return 0;
 	return table_resize(table->live + count);
 }
@@ -137,10 +111,10 @@ int site_reserve(unsigned int count)
 /* After a crowd has gone, its table goes, too. It may stay if memory is short. */
 static void table_shrink(void)
 {
-	struct site_table *table = table_locked();
+	struct kprobe_table *table = table_locked();
 
-	if (table->bits > SITE_TABLE_MIN_BITS && table->live < table_mask(table) / 16)
-		table_resize(table->live);
+	if (table->mask >= TABLE_MIN_SIZE && table->live < table->mask / 16)
+		table_resize(table->live + 1);
 }
 
 static bool site_precedes(struct rb_node *a, const struct rb_node *b)
@@ -195,7 +169,7 @@ struct kprobe_site *site_of_probe(const struct kprobe *p)
 	if (!addr)
 		return NULL;
 	for_each_site_in(site, next, addr, addr + 1)
-		list_for_each_entry(other, &site->probes, list)
+		list_for_each_entry(other, &site->kp.list, list)
 			if (other == p)
 				return site;
 	return NULL;
@@ -204,7 +178,7 @@ struct kprobe_site *site_of_probe(const struct kprobe *p)
 static void site_unlink(struct kprobe_site *site)
 {
 	if (site->state != SITE_GONE)
-		table_erase(table_locked(), site);
+		table_erase(table_locked(), &site->kp);
 	rb_erase(&site->node, &site_tree);
 }
 
@@ -236,7 +210,6 @@ struct kprobe_site *site_create(unsigned long addr, u32 flags)
 	site->kp.flags = flags;
 	site->kp.pre_handler = kprobe_pre_handlers;
 	INIT_LIST_HEAD(&site->kp.list);
-	INIT_LIST_HEAD(&site->probes);
 	INIT_LIST_HEAD(&site->batch);
 	INIT_LIST_HEAD(&site->retired);
 
@@ -245,7 +218,7 @@ struct kprobe_site *site_create(unsigned long addr, u32 flags)
 	if (err)
 		return ERR_PTR(err);
 
-	table_insert(table_locked(), site);
+	table_insert(table_locked(), &site->kp);
 	rb_add(&site->node, &site_tree, site_precedes);
 	return no_free_ptr(site);
 }
@@ -299,10 +272,10 @@ void site_lose_text(struct kprobe_site *site)
 {
 	struct kprobe *p;
 
-	table_erase(table_locked(), site);
+	table_erase(table_locked(), &site->kp);
 	site_set_state(site, SITE_GONE);
 	site->kp.flags |= KPROBE_FLAG_GONE;
-	list_for_each_entry(p, &site->probes, list)
+	list_for_each_entry(p, &site->kp.list, list)
 		p->flags |= KPROBE_FLAG_GONE;
 	site_retire(site);
 }
@@ -320,7 +293,7 @@ static LIST_HEAD(retired_sites);	/* kprobe_mutex */
 static void site_free(struct kprobe_site *site)
 {
 	site_remove_slots(site);
-	if (!list_empty(&site->probes))
+	if (!list_empty(&site->kp.list))
 		return;
 	site_unlink(site);
 	kfree_rcu(site, rcu);

@@ -71,9 +71,10 @@ struct arch_specific_insn {
 
 /**
  * struct kprobe_ctlblk - What a CPU is doing for a probe
- * @regs:		What the handlers of the present hit see, or NULL while no
- *			handler runs.
- * @kprobe_status:	KPROBE_HIT_ACTIVE, KPROBE_HIT_SS ...
+ * @regs:		What the handlers of the present hit see, or NULL while
+ *			the copy of the instruction runs.
+ * @kprobe_status:	KPROBE_REENTER while the copy runs of a hit that was
+ *			skipped.
  * @saved_flags:	The interrupt flag to restore after the copy has run with
  *			interrupts off.
  * @depth:		How many outer hits are kept in @outer.

@@ -5,7 +5,7 @@
 #ifndef _X86_KPROBES_COMMON_H
 #define _X86_KPROBES_COMMON_H
 
-#include <linux/kprobes.h>
+#include <linux/kprobes_hit.h>
 #include <linux/linkage.h>
 #include <linux/stringify.h>
 #include <linux/types.h>
@@ -66,12 +66,14 @@ struct pt_regs;
 /**
  * enum insn_run - How an instruction that a breakpoint displaced is run
  * @INSN_RUN_NEVER:	Not at all: the instruction cannot be probed.
+ * @INSN_RUN_SKIP:	Not at all: it does nothing.
  * @INSN_RUN_BOOST:	From its copy, which jumps back: no second trap.
  * @INSN_RUN_STEP:	From its copy with interrupts off, up to a trap after it.
  * @INSN_RUN_EMULATE:	By emulate_insn(), inside the breakpoint handler.
  */
 enum insn_run {
 	INSN_RUN_NEVER,
+	INSN_RUN_SKIP,
 	INSN_RUN_BOOST,
 	INSN_RUN_STEP,
 	INSN_RUN_EMULATE,
@@ -156,26 +158,41 @@ int prepare_emulation(struct insn_emulation *emul, const struct insn *insn);
 bool emulation_can_fail(const struct insn_emulation *emul);
 bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs);
 
-/* core.c: hits, see there */
+/* core.c: hits */
 
-void enter_nested_hit(struct kprobe *kp, struct pt_regs *regs, struct kprobe_ctlblk *kcb);
-void resume_outer_hit(struct kprobe_ctlblk *kcb);
+noinstr void enter_nested_hit(struct kprobe *kp, struct pt_regs *regs);
+noinstr void resume_outer_hit(void);
 
-static __always_inline void enter_hit(struct kprobe *kp, struct pt_regs *regs,
-				      struct kprobe_ctlblk *kcb)
+/* This CPU works for @kp, whose handlers see @regs. */
+static __always_inline void enter_hit(struct kprobe *kp, struct pt_regs *regs)
 {
-	kcb->regs = regs;
-	kcb->kprobe_status = KPROBE_HIT_ACTIVE;
-	raw_cpu_write(kprobe_context, kprobe_context_now());
+	raw_cpu_write(kprobe_ctlblk.regs, regs);
+	raw_cpu_write(kprobe_context, preempt_count());
 	raw_cpu_write(current_kprobe, kp);
 }
 
-static __always_inline void leave_hit(struct kprobe_ctlblk *kcb)
+/* Call those post handlers that belong to the pre handlers which were called. */
+static __always_inline void call_post_handlers(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (unlikely(kcb->depth))
-		resume_outer_hit(kcb);
+	if (unlikely(raw_cpu_read(kprobe_ctlblk.depth)))
+		kprobe_post_handlers_nested(kp, regs);
+	else
+		kprobe_call_post_handlers(kp, regs, 0);
+}
+
+static __always_inline void leave_hit(void)
+{
+	if (unlikely(raw_cpu_read(kprobe_ctlblk.depth)))
+		resume_outer_hit();
 	else
 		raw_cpu_write(current_kprobe, NULL);
+}
+
+/* Is the present context, less @own, above that of the handler which runs? */
+static __always_inline bool is_hit_from_above(unsigned int own)
+{
+	return kprobe_context_level(preempt_count() - own) >
+	       kprobe_context_level(raw_cpu_read(kprobe_context));
 }
 
 #endif /* _X86_KPROBES_COMMON_H */

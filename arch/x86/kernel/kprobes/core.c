@@ -40,9 +40,9 @@ DEFINE_PER_CPU(struct kprobe_ctlblk, kprobe_ctlblk);
 #define BREAKPOINT_CONTEXT	(NMI_OFFSET + HARDIRQ_OFFSET)
 
 /* Put the present hit aside. There is room for as many as can nest. */
-noinstr void enter_nested_hit(struct kprobe *kp, struct pt_regs *regs,
-			      struct kprobe_ctlblk *kcb)
+noinstr void enter_nested_hit(struct kprobe *kp, struct pt_regs *regs)
 {
+	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
 	struct kprobe_outer_hit *outer = &kcb->outer[kcb->depth];
 
 	if (kcb->depth == ARRAY_SIZE(kcb->outer)) {
@@ -58,11 +58,12 @@ noinstr void enter_nested_hit(struct kprobe *kp, struct pt_regs *regs,
 	outer->context = raw_cpu_read(kprobe_context);
 	barrier();	/* an NMI leaves a complete entry alone, and fills any other */
 	kcb->depth++;
-	enter_hit(kp, regs, kcb);
+	enter_hit(kp, regs);
 }
 
-noinstr void resume_outer_hit(struct kprobe_ctlblk *kcb)
+noinstr void resume_outer_hit(void)
 {
+	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
 	struct kprobe_outer_hit *outer = &kcb->outer[kcb->depth - 1];
 
 	kcb->regs = outer->regs;
@@ -75,13 +76,13 @@ noinstr void resume_outer_hit(struct kprobe_ctlblk *kcb)
 }
 
 /* Return from the breakpoint to a copy that kprobe_copy_done() is called behind. */
-static __always_inline void start_copy(kprobe_opcode_t *copy, struct pt_regs *regs,
-				       struct kprobe_ctlblk *kcb)
+static __always_inline void start_copy(kprobe_opcode_t *copy, struct pt_regs *regs)
 {
+	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
+
 	kcb->regs = NULL;
 	kcb->saved_flags = regs->flags & X86_EFLAGS_IF;
-	kcb->kprobe_status = KPROBE_HIT_SS;
-	raw_cpu_write(kprobe_context, kprobe_context_now() - BREAKPOINT_CONTEXT);
+	raw_cpu_write(kprobe_context, preempt_count() - BREAKPOINT_CONTEXT);
 	regs->flags &= ~X86_EFLAGS_IF;
 	regs->ip = (unsigned long)copy;
 }
@@ -96,58 +97,53 @@ static __always_inline bool emulate(struct kprobe *kp, struct pt_regs *regs)
 	return false;
 }
 
-/* Returns whether that was all: otherwise kprobe_copy_done() will follow. */
-static __always_inline bool run_displaced(struct kprobe *kp, struct pt_regs *regs,
-					  struct kprobe_ctlblk *kcb)
+/* Run the instruction without a further trap. Returns false if it will fault. */
+static __always_inline bool run_at_once(struct kprobe *kp, struct pt_regs *regs)
 {
 	switch (kp->ainsn.run) {
 	case INSN_RUN_BOOST:
 		regs->ip = (unsigned long)kp->ainsn.insn;
 		return true;
-	case INSN_RUN_EMULATE:
-		emulate(kp, regs);
+	case INSN_RUN_SKIP:
+		regs->ip = (unsigned long)kp->addr + kp->ainsn.size;
 		return true;
 	default:
-		start_copy(kp->ainsn.insn, regs, kcb);
-		return false;
+		return emulate(kp, regs);
 	}
 }
 
-/* The same when there are post handlers to be called. */
-static noinstr bool run_displaced_post(struct kprobe *kp, struct pt_regs *regs,
-				       struct kprobe_ctlblk *kcb)
+static noinstr void run_with_post(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (kp->ainsn.run != INSN_RUN_EMULATE) {
-		start_copy(kp->ainsn.post_insn ?: kp->ainsn.insn, regs, kcb);
-		return false;
-	}
-	if (emulate(kp, regs)) {
-		kcb->kprobe_status = KPROBE_HIT_SSDONE;
-		kprobe_post_handlers(kp, regs, 0);
-	}
-	return true;
+	if (run_at_once(kp, regs))
+		call_post_handlers(kp, regs);
+	leave_hit();
 }
 
-static __always_inline void finish_hit(struct kprobe *kp, struct pt_regs *regs,
-				       struct kprobe_ctlblk *kcb)
+static __always_inline void finish_hit(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (likely(!READ_ONCE(kp->post_handler)) ? run_displaced(kp, regs, kcb)
-						 : run_displaced_post(kp, regs, kcb))
-		leave_hit(kcb);
+	if (likely(!READ_ONCE(kp->post_handler) && kp->ainsn.run != INSN_RUN_STEP)) {
+		run_at_once(kp, regs);
+		leave_hit();
+	} else if (kp->ainsn.post_insn) {
+		start_copy(kp->ainsn.post_insn, regs);
+	} else if (kp->ainsn.run == INSN_RUN_STEP) {
+		start_copy(kp->ainsn.insn, regs);
+	} else {
+		run_with_post(kp, regs);
+	}
 }
 
 /* A hit that nobody must hear of now. */
-static noinstr void skip_hit(struct kprobe *kp, struct pt_regs *regs,
-			     struct kprobe_ctlblk *kcb)
+static noinstr void skip_hit(struct kprobe *kp, struct pt_regs *regs)
 {
-	bool steps = kp->ainsn.run == INSN_RUN_STEP;
-
 	kprobes_inc_nmissed_count(kp);
-	if (steps)
-		enter_nested_hit(kp, regs, kcb);
-	run_displaced(kp, regs, kcb);
-	if (steps)
-		kcb->kprobe_status = KPROBE_REENTER;
+	if (kp->ainsn.run != INSN_RUN_STEP) {
+		run_at_once(kp, regs);
+		return;
+	}
+	enter_nested_hit(kp, regs);
+	start_copy(kp->ainsn.insn, regs);
+	get_kprobe_ctlblk()->kprobe_status = KPROBE_REENTER;
 }
 
 /*
@@ -155,52 +151,45 @@ static noinstr void skip_hit(struct kprobe *kp, struct pt_regs *regs,
  * in an interrupt or NMI that landed in a handler, is one for those probes that
  * have opted in. What the handler itself runs into is not.
  */
-static noinstr void hit_in_hit(struct kprobe *kp, struct pt_regs *regs,
-			       struct kprobe_ctlblk *kcb)
+static noinstr void hit_in_hit(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (kprobe_context_now() - BREAKPOINT_CONTEXT <= raw_cpu_read(kprobe_context)) {
-		skip_hit(kp, regs, kcb);
+	if (!is_hit_from_above(BREAKPOINT_CONTEXT)) {
+		skip_hit(kp, regs);
 		return;
 	}
-	enter_nested_hit(kp, regs, kcb);
+	enter_nested_hit(kp, regs);
 	if (kprobe_pre_handlers_nested(kp, regs))
-		leave_hit(kcb);
+		leave_hit();
 	else
-		finish_hit(kp, regs, kcb);
+		finish_hit(kp, regs);
 }
 
-static __always_inline void hit(struct kprobe *kp, struct pt_regs *regs,
-				struct kprobe_ctlblk *kcb)
+static __always_inline void hit(struct kprobe *kp, struct pt_regs *regs)
 {
-	enter_hit(kp, regs, kcb);
-	if (unlikely(kprobe_pre_handlers(kp, regs)))
-		leave_hit(kcb);
+	enter_hit(kp, regs);
+	if (unlikely(kprobe_call_pre_handlers(kp, regs)))
+		leave_hit();
 	else
-		finish_hit(kp, regs, kcb);
+		finish_hit(kp, regs);
 }
 
 /* ------------------------------------------------------- behind the copy */
 
-static __always_inline bool copy_runs(const struct kprobe_ctlblk *kcb)
+/*
+ * Make the registers as if the instruction had run where it belongs, and call
+ * the post handlers.
+ */
+static __always_inline void complete_copy(struct kprobe *kp, struct pt_regs *regs)
 {
-	return kcb->kprobe_status & (KPROBE_HIT_SS | KPROBE_REENTER);
-}
-
-/* The registers as if the instruction had run where it belongs. */
-static noinstr void complete_copy(struct kprobe *kp, struct pt_regs *regs,
-				  struct kprobe_ctlblk *kcb)
-{
-	bool skipped = kcb->kprobe_status == KPROBE_REENTER;
+	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
 
 	regs->ip = (unsigned long)kp->addr + kp->ainsn.size;
 	regs->flags = (regs->flags & ~X86_EFLAGS_IF) | kcb->saved_flags;
-	if (!skipped) {
+	if (likely(kcb->kprobe_status != KPROBE_REENTER)) {
 		kcb->regs = regs;
-		kcb->kprobe_status = KPROBE_HIT_SSDONE;
-		raw_cpu_write(kprobe_context, kprobe_context_now());
-		kprobe_post_handlers(kp, regs, 0);
+		call_post_handlers(kp, regs);
 	}
-	leave_hit(kcb);
+	leave_hit();
 }
 
 /**
@@ -214,8 +203,7 @@ static noinstr void complete_copy(struct kprobe *kp, struct pt_regs *regs,
  */
 noinstr void kprobe_copy_done(struct pt_regs *regs)
 {
-	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
-	bool irqs_on = kcb->saved_flags;
+	bool irqs_on = raw_cpu_read(kprobe_ctlblk.saved_flags);
 	bool watching = rcu_is_watching_curr_cpu();
 
 	__preempt_count_add(PREEMPT_OFFSET);
@@ -225,7 +213,7 @@ noinstr void kprobe_copy_done(struct pt_regs *regs)
 		ct_nmi_enter();
 
 	regs->sp += sizeof(long);
-	complete_copy(kprobe_running(), regs, kcb);
+	complete_copy(kprobe_running(), regs);
 
 	if (unlikely(!watching))
 		ct_nmi_exit();
@@ -238,17 +226,35 @@ noinstr void kprobe_copy_done(struct pt_regs *regs)
 	__preempt_count_sub(PREEMPT_OFFSET);
 }
 
-/* Is the trap at @addr the one behind the copy that has run? */
-static __always_inline bool is_step_trap(const struct kprobe *running, unsigned long addr,
-					 const struct kprobe_ctlblk *kcb)
+/* Is the trap at @addr the one behind the copy that runs? */
+static __always_inline bool is_step_trap(const struct kprobe *running, unsigned long addr)
 {
 	unsigned long copy;
 
-	if (!running || !copy_runs(kcb))
+	if (!running || raw_cpu_read(kprobe_ctlblk.regs))
 		return false;
 	copy = addr - running->ainsn.size;
 	return copy == (unsigned long)running->ainsn.insn ||
 	       copy == (unsigned long)running->ainsn.post_insn;
+}
+
+static noinstr int handle_other_int3(struct kprobe *kp, struct pt_regs *regs)
+{
+	unsigned long addr = regs->ip - INT3_INSN_SIZE;
+	struct kprobe *running = kprobe_running();
+
+	if (kp) {
+		hit_in_hit(kp, regs);
+	} else if (is_step_trap(running, addr)) {
+		raw_cpu_write(kprobe_context, preempt_count());
+		complete_copy(running, regs);
+	} else if (*(const u8 *)addr != INT3_INSN_OPCODE) {
+		/* The probe has been removed since the CPU came here. */
+		regs->ip = addr;
+	} else {
+		return 0;
+	}
+	return 1;
 }
 
 /**
@@ -261,28 +267,15 @@ static __always_inline bool is_step_trap(const struct kprobe *running, unsigned 
  */
 noinstr int kprobe_int3_handler(struct pt_regs *regs)
 {
-	unsigned long addr = regs->ip - INT3_INSN_SIZE;
-	struct kprobe_ctlblk *kcb;
-	struct kprobe *running, *kp;
+	struct kprobe *kp;
 
 	if (user_mode(regs))
 		return 0;
 
-	kcb = get_kprobe_ctlblk();
-	running = kprobe_running();
-	kp = get_kprobe((void *)addr);
-	if (likely(kp && !running)) {
-		hit(kp, regs, kcb);
-	} else if (kp) {
-		hit_in_hit(kp, regs, kcb);
-	} else if (is_step_trap(running, addr, kcb)) {
-		complete_copy(running, regs, kcb);
-	} else if (*(const u8 *)addr != INT3_INSN_OPCODE) {
-		/* The probe has been removed since the CPU came here. */
-		regs->ip = addr;
-	} else {
-		return 0;
-	}
+	kp = kprobe_find((void *)(regs->ip - INT3_INSN_SIZE));
+	if (unlikely(!kp || kprobe_running()))
+		return handle_other_int3(kp, regs);
+	hit(kp, regs);
 	return 1;
 }
 
@@ -320,9 +313,9 @@ void kprobe_fixup_fault(struct pt_regs *regs)
 		return;
 
 	kcb = get_kprobe_ctlblk();
-	if (kprobe_running() == owner && copy_runs(kcb)) {
+	if (kprobe_running() == owner && !kcb->regs) {
 		regs->flags |= kcb->saved_flags;
-		leave_hit(kcb);
+		leave_hit();
 	}
 	regs->ip = original_ip(owner, regs->ip);
 }
@@ -462,7 +455,12 @@ int arch_seek_insn(unsigned long *pos, unsigned long addr)
 kprobe_opcode_t *arch_adjust_kprobe_addr(unsigned long addr, unsigned long offset,
 					 bool *on_func_entry)
 {
-	unsigned long entry = is_endbr(*(u32 *)addr) ? ENDBR_INSN_SIZE : 0;
+	unsigned long entry = 0;
+	u32 insn;
+
+	/* It has not been checked yet what is there. */
+	if (!get_kernel_nofault(insn, (u32 *)addr) && is_endbr(insn))
+		entry = ENDBR_INSN_SIZE;
 
 	*on_func_entry = !offset || offset == entry;
 	return (kprobe_opcode_t *)(addr + (*on_func_entry ? entry : offset));
@@ -483,7 +481,7 @@ static int heed_fixup(struct insn_traits *traits, unsigned long addr)
 
 	if (!e)
 		return 0;
-	if (traits->run == INSN_RUN_EMULATE ||
+	if (traits->run == INSN_RUN_EMULATE || traits->run == INSN_RUN_SKIP ||
 	    FIELD_GET(EX_DATA_TYPE_MASK, e->data) == EX_TYPE_ZEROPAD)
 		return -EILSEQ;
 	traits->run = INSN_RUN_STEP;
@@ -540,6 +538,8 @@ int arch_prepare_kprobe(struct kprobe *p)
 	p->ainsn.size = insn.length;
 	p->ainsn.run = traits.run;
 	p->ainsn.run_post = traits.run_post;
+	if (traits.run == INSN_RUN_SKIP)
+		return 0;
 	if (traits.run == INSN_RUN_EMULATE) {
 		err = prepare_emulation(&p->ainsn.emul, &insn);
 		if (err || !emulation_can_fail(&p->ainsn.emul))

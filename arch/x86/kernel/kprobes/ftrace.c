@@ -4,51 +4,46 @@
  * to the probed function a nop.
  */
 #include <linux/ftrace.h>
-#include <linux/kprobes.h>
 #include <linux/preempt.h>
 #include <linux/ptrace.h>
 
 #include "common.h"
 
-/* Returns whether @kp is to be told of this hit, and how. */
-static __always_inline bool begin_hit(struct kprobe *kp, struct pt_regs *regs,
-				      struct kprobe_ctlblk *kcb, bool *nested)
+/* What is left when all handlers have had their say. */
+static __always_inline void finish_hit(struct kprobe *kp, struct pt_regs *regs, int changed,
+				       unsigned long return_ip)
 {
-	*nested = kprobe_running();
-	if (likely(!*nested)) {
-		enter_hit(kp, regs, kcb);
-		return true;
-	}
-	if (kprobe_context_now() <= raw_cpu_read(kprobe_context))
-		return false;
-	enter_nested_hit(kp, regs, kcb);
-	return true;
-}
-
-static __always_inline void hit(struct kprobe *kp, struct pt_regs *regs, unsigned long ip)
-{
-	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
-	unsigned long return_ip = regs->ip;
-	bool nested;
-	int changed;
-
-	if (unlikely(!begin_hit(kp, regs, kcb, &nested))) {
-		kprobes_inc_nmissed_count(kp);
-		return;
-	}
-	/* As behind a breakpoint, whichever way the probe is armed. */
-	regs->ip = ip + INT3_INSN_SIZE;
-	changed = unlikely(nested) ? kprobe_pre_handlers_nested(kp, regs)
-				   : kprobe_pre_handlers(kp, regs);
 	if (likely(!changed)) {
 		if (unlikely(kp->post_handler)) {
-			regs->ip = ip + MCOUNT_INSN_SIZE;
-			kcb->kprobe_status = KPROBE_HIT_SSDONE;
-			kprobe_post_handlers(kp, regs, 0);
+			regs->ip = (unsigned long)kp->addr + MCOUNT_INSN_SIZE;
+			call_post_handlers(kp, regs);
 		}
 		regs->ip = return_ip;
 	}
-	leave_hit(kcb);
+	leave_hit();
+}
+
+static noinstr void hit_in_hit(struct kprobe *kp, struct pt_regs *regs)
+{
+	unsigned long return_ip = regs->ip;
+
+	if (!is_hit_from_above(0)) {
+		kprobes_inc_nmissed_count(kp);
+		return;
+	}
+	enter_nested_hit(kp, regs);
+	regs->ip = (unsigned long)kp->addr + INT3_INSN_SIZE;
+	finish_hit(kp, regs, kprobe_pre_handlers_nested(kp, regs), return_ip);
+}
+
+static __always_inline void hit(struct kprobe *kp, struct pt_regs *regs)
+{
+	unsigned long return_ip = regs->ip;
+
+	enter_hit(kp, regs);
+	/* As behind a breakpoint, whichever way the probe is armed. */
+	regs->ip = (unsigned long)kp->addr + INT3_INSN_SIZE;
+	finish_hit(kp, regs, kprobe_call_pre_handlers(kp, regs), return_ip);
 }
 
 /**
@@ -71,9 +66,13 @@ noinstr void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 	if (unlikely(kprobe_ftrace_disabled || !regs))
 		return;
 	preempt_disable_notrace();
-	kp = get_kprobe((void *)ip);
-	if (likely(kp && kprobe_armed_by(kp, ops)))
-		hit(kp, regs, ip);
+	kp = kprobe_find((void *)ip);
+	if (likely(kp && kprobe_armed_by(kp, ops))) {
+		if (unlikely(kprobe_running()))
+			hit_in_hit(kp, regs);
+		else
+			hit(kp, regs);
+	}
 	preempt_enable_notrace();
 }
 

@@ -60,7 +60,7 @@ static const char two_byte_opcodes[] =
 	/* 0 */ "ggmm--s-..---m.m"	/* 5-7: SYSCALL, CLTS, SYSRET; b: UD2 */
 	/* 1 */ "mmmmmmmmm-mmm-ge"	/* f: NOP */
 	/* 2 */ "gggg----mmmmmmmm"	/* 0-3: MOV from, to control and debug registers */
-	/* 3 */ "s...----m-m-----"	/* 0: WRMSR; 4-5: SYSENTER, SYSEXIT; 7: GETSEC; 8, a: escapes */
+	/* 3 */ "s...----m-m-----"	/* 0: WRMSR; 4-5: SYSENTER, SYSEXIT; 8, a: escapes */
 	/* 4 */ "mmmmmmmmmmmmmmmm"
 	/* 5 */ "mmmmmmmmmmmmmmmm"
 	/* 6 */ "mmmmmmmmmmmmmmmm"
@@ -136,14 +136,14 @@ static const struct opcode_group {
  */
 static const char group_7[] =
 	/*    01234567 */
-	/* 0 */ "-.--..s."	/* ENCLV, VMCALL, VMLAUNCH, VMRESUME, VMXOFF, PCONFIG, WRMSRNS, PBNDKB */
+	/* 0 */ "-.--..s."	/* ENCLV, VMCALL, VMLAUNCH, VMRESUME, VMXOFF, PCONFIG, WRMSRNS */
 	/* 1 */ ".w...---"	/* MONITOR, MWAIT, CLAC, STAC, TDCALL, SEAMRET, SEAMOPS, ENCLS */
 	/* 2 */ ".s---..-"	/* XGETBV, XSETBV, -, -, VMFUNC, XEND, XTEST, ENCLU */
 	/* 3 */ "-.-.---."	/* VMRUN, VMMCALL, VMLOAD, VMSAVE, STGI, CLGI, SKINIT, INVLPGA */
 	/* 4 */ "........"	/* SMSW */
-	/* 5 */ "...--..."	/* SERIALIZE, XRESLDTRK, SAVEPREVSSP, -, UIRET, TESTUI, RDPKRU, WRPKRU */
+	/* 5 */ "...--..."	/* SERIALIZE, XRESLDTRK, SAVEPREVSSP, -, UIRET, TESTUI, RDPKRU */
 	/* 6 */ "ssssssss"	/* LMSW */
-	/* 7 */ "-..w....";	/* SWAPGS, RDTSCP, MONITORX, MWAITX, CLZERO, RDPRU, INVLPGB, TLBSYNC */
+	/* 7 */ "-..w....";	/* SWAPGS, RDTSCP, MONITORX, MWAITX, CLZERO, RDPRU, INVLPGB */
 
 static_assert(sizeof(group_7) == 8 * 8 + 1);
 
@@ -291,45 +291,31 @@ struct insn_traits analyse_insn(const struct insn *insn)
 }
 EXPORT_SYMBOL_IF_KUNIT(analyse_insn);
 
-/* A byte of a pattern: those bits of it that @mask has are those of @value. */
-struct pattern_byte {
-	u8 value;
-	u8 mask;
-};
+/* The tests decode what they let it analyse. */
+EXPORT_SYMBOL_IF_KUNIT(insn_decode);
 
-#define BYTE(b)		{ b, 0xff }
-#define BITS(b, m)	{ b, m }
-#define ANY_U8		{ 0, 0 }
-#define ANY_U32		ANY_U8, ANY_U8, ANY_U8, ANY_U8
-
-/* addl -n(%target), %r10d; je 1f; ud2; 1: */
-#define KCFI_COMPARE							\
-	BITS(0x44, 0xfe), BYTE(0x03), BITS(0x50, 0xf8), ANY_U8,		\
-	BYTE(0x74), BYTE(0x02), BYTE(0x0f), BYTE(0x0b)
+#define ANY	(-1)
 
 static const struct cfi_check {
 	size_t size;
-	struct pattern_byte code[14];
+	s16 code[14];
 } cfi_checks[] = {
-	/* The caller's check, as compiled: movl $-hash, %r10d */
-	{ 14, { BYTE(0x41), BYTE(0xba), ANY_U32, KCFI_COMPARE } },
-	/* With cfi=off, its first two bytes are a jmp over it. */
-	{ 14, { BYTE(0xeb), BYTE(0x0c), ANY_U32, KCFI_COMPARE } },
-	/* With FineIBT: movl $hash, %r10d; subq $16, %r11; nopl (%rax) */
-	{ 14, { BYTE(0x41), BYTE(0xba), ANY_U32,
-		BYTE(0x49), BYTE(0x83), BYTE(0xeb), BYTE(0x10),
-		BYTE(0x0f), BYTE(0x1f), BYTE(0x40), BYTE(0x00) } },
-	/* FineIBT's preamble: subl $hash, %r10d; je 1f; ud2; nop; 1: */
-	{ 12, { BYTE(0x41), BYTE(0x81), BYTE(0xea), ANY_U32,
-		BYTE(0x74), BYTE(0x03), BYTE(0x0f), BYTE(0x0b), BYTE(0x90) } },
+	/* movl $-hash, %r10d; addl -n(%target), %r10d; je 1f; ud2; 1: */
+	{ 14, { 0x41, 0xba, ANY, ANY, ANY, ANY, ANY, 0x03, ANY, ANY, 0x74, 0x02, 0x0f, 0x0b } },
+	/* The same with cfi=off: the movl has become a jmp over the rest. */
+	{ 14, { 0xeb, 0x0c, ANY, ANY, ANY, ANY, ANY, 0x03, ANY, ANY, 0x74, 0x02, 0x0f, 0x0b } },
+	/* FineIBT, caller: movl $hash, %r10d; subq $16, %r11; nopl 0(%rax) */
+	{ 14, { 0x41, 0xba, ANY, ANY, ANY, ANY, 0x49, 0x83, 0xeb, 0x10, 0x0f, 0x1f, 0x40, 0x00 } },
+	/* FineIBT, in front of the callee: subl $hash, %r10d; je 1f; ud2; nop; 1: */
+	{ 12, { 0x41, 0x81, 0xea, ANY, ANY, ANY, ANY, 0x74, 0x03, 0x0f, 0x0b, 0x90 } },
 };
 
-static bool matches(const struct cfi_check *check, const u8 *code)
+static bool is_cfi_check(const struct cfi_check *check, const u8 *code)
 {
 	size_t i;
 
 	for (i = 0; i < check->size; i++) {
-		if ((code[i] & check->code[i].mask) != check->code[i].value)
+		if (check->code[i] != ANY && check->code[i] != code[i])
 			return false;
 	}
 	return true;
@@ -353,7 +339,7 @@ size_t cfi_check_size(const u8 *code, size_t len)
 	const struct cfi_check *check;
 
 	for (check = cfi_checks; check < cfi_checks + ARRAY_SIZE(cfi_checks); check++) {
-		if (check->size <= len && matches(check, code))
+		if (check->size <= len && is_cfi_check(check, code))
 			return check->size;
 	}
 	return 0;

@@ -1,0 +1,1455 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of kernel probes, as their users see them.
+ *
+ * A test probes a function and calls it. Probes are called 'a', 'b' ...; each
+ * call of a handler appends a letter to the journal: 'a' is the pre handler of
+ * probe 'a', 'A' its post handler. After a test the probes that it has left
+ * registered are unregistered, however it ended.
+ *
+ * "kprobes" tests what is the same on all architectures, "kprobes-x86" how the
+ * displaced instruction is run, and what handlers see of it.
+ */
+#include <linux/bug.h>
+#include <linux/delay.h>
+#include <linux/ftrace.h>
+#include <linux/hrtimer.h>
+#include <linux/jump_label.h>
+#include <linux/kallsyms.h>
+#include <linux/kernel.h>
+#include <linux/kprobes.h>
+#include <linux/module.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/static_call.h>
+#include <linux/string.h>
+#include <linux/time.h>
+#include <linux/uaccess.h>
+
+#include <kunit/test.h>
+
+/* Where there is never memory: among the values of ERR_PTR(). */
+#define BAD_ADDRESS	((void *)-MAX_ERRNO)
+
+/* ------------------------------------------------------- probes and journal */
+
+/**
+ * struct test_probe - A probe of a test
+ * @kp:		The probe.
+ * @act:	What its pre handler does besides writing the journal, or NULL.
+ * @data:	For @act.
+ */
+struct test_probe {
+	struct kprobe kp;
+	int (*act)(struct test_probe *p, struct pt_regs *regs);
+	unsigned long data;
+};
+
+static struct test_probe probes[8];
+
+static struct task_struct *tester;	/* the journal is about this task only */
+static char journal[32];
+static unsigned int journal_length;
+
+static void note(char event)
+{
+	if (journal_length < sizeof(journal) - 1)
+		journal[journal_length++] = event;
+}
+
+static void clear_journal(void)
+{
+	memset(journal, 0, sizeof(journal));
+	journal_length = 0;
+}
+
+static int on_pre(struct kprobe *kp, struct pt_regs *regs)
+{
+	struct test_probe *p = container_of(kp, struct test_probe, kp);
+
+	if (current != tester)
+		return 0;
+	note('a' + (p - probes));
+	return p->act ? p->act(p, regs) : 0;
+}
+
+static void on_post(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	struct test_probe *p = container_of(kp, struct test_probe, kp);
+
+	if (current == tester)
+		note('A' + (p - probes));
+}
+
+static struct test_probe *test_probe(char name)
+{
+	return &probes[name - 'a'];
+}
+
+/* Make the probe called @name one with a pre handler. */
+static struct kprobe *probe(char name, const char *symbol)
+{
+	struct kprobe *kp = &test_probe(name)->kp;
+
+	kp->symbol_name = symbol;
+	kp->pre_handler = on_pre;
+	return kp;
+}
+
+/* The same, with a post handler, too. */
+static struct kprobe *post_probe(char name, const char *symbol)
+{
+	struct kprobe *kp = probe(name, symbol);
+
+	kp->post_handler = on_post;
+	return kp;
+}
+
+/* That of a probe that has not come as far as registration is still zero. */
+static bool is_linked(const struct kprobe *kp)
+{
+	return (kp->list.next && !list_empty(&kp->list)) || !hlist_unhashed(&kp->hlist);
+}
+
+static int start_test(struct kunit *test)
+{
+	memset(probes, 0, sizeof(probes));
+	clear_journal();
+	tester = current;
+	return 0;
+}
+
+static void end_test(struct kunit *test)
+{
+	struct kprobe *all[ARRAY_SIZE(probes)];
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(probes); i++)
+		all[i] = &probes[i].kp;
+	unregister_kprobes(all, ARRAY_SIZE(all));
+}
+
+/* ------------------------------------------------------------------ targets */
+
+/* Functions to probe. Always called by address: nothing is known of their registers. */
+
+static noinline u64 kprobes_test_target(u64 arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg * 3 + 1;
+}
+
+static noinline u64 kprobes_test_other_target(u64 arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg * 5 + 2;
+}
+
+static noinline u64 kprobes_test_replacement(u64 arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg * 7 + 3;
+}
+
+static noinline u64 kprobes_test_blacklisted(u64 arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg * 11 + 4;
+}
+NOKPROBE_SYMBOL(kprobes_test_blacklisted);
+
+static noinstr noinline u64 kprobes_test_noinstr(u64 arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg * 13 + 5;
+}
+
+/* Exported functions outside of lib/, which ftrace knows. Hardly anybody calls them. */
+
+static u64 call_mktime64(u64 arg)
+{
+	return mktime64(arg, 1, 1, 0, 0, 0);
+}
+
+static u64 call_nsecs_to_jiffies64(u64 arg)
+{
+	return nsecs_to_jiffies64(arg * NSEC_PER_SEC);
+}
+
+#define ARG		1983
+#define REPLACED	(ARG * 7 + 3)
+
+/**
+ * struct place - A function that a test is run with
+ * @symbol:	Its name.
+ * @call:	Calls it, for ARG.
+ * @result:	What that returns.
+ */
+static const struct place {
+	const char *symbol;
+	u64 (*call)(u64 arg);
+	u64 result;
+} places[] = {
+	{ "kprobes_test_target", kprobes_test_target, ARG * 3 + 1 },
+	{ "mktime64", call_mktime64, 410227200 },
+	{ "kprobes_test_other_target", kprobes_test_other_target, ARG * 5 + 2 },
+	{ "nsecs_to_jiffies64", call_nsecs_to_jiffies64, (u64)ARG * HZ },
+};
+
+/* Two of each kind: with a breakpoint, and through ftrace if there is that. */
+#define TARGET		(&places[0])
+#define TRACED		(&places[1])
+#define OTHER_TARGET	(&places[2])
+#define OTHER_TRACED	(&places[3])
+
+static const struct place kinds_of_place[] = {
+	{ "kprobes_test_target", kprobes_test_target, ARG * 3 + 1 },
+	{ "mktime64", call_mktime64, 410227200 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(place, kinds_of_place, symbol);
+
+static u64 call(const struct place *place)
+{
+	return READ_ONCE(place->call)(ARG);
+}
+
+/* Call a function: it returns what it should, and these handlers are called. */
+#define EXPECT_CALL(test, place, events)					\
+do {										\
+	clear_journal();							\
+	KUNIT_EXPECT_EQ(test, call(place), (place)->result);			\
+	KUNIT_EXPECT_STREQ(test, journal, events);				\
+} while (0)
+
+#define ASSERT_REGISTERED(test, kp)	KUNIT_ASSERT_EQ(test, register_kprobe(kp), 0)
+
+/* -------------------------------------------------------- what handlers get */
+
+static void pre_handler_is_called(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = probe('a', place->symbol);
+
+	EXPECT_CALL(test, place, "");
+	ASSERT_REGISTERED(test, a);
+	EXPECT_CALL(test, place, "a");
+	EXPECT_CALL(test, place, "a");
+	unregister_kprobe(a);
+	EXPECT_CALL(test, place, "");
+	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+}
+
+static void post_handler_is_called(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = post_probe('a', place->symbol);
+
+	ASSERT_REGISTERED(test, a);
+	EXPECT_CALL(test, place, "aA");
+	unregister_kprobe(a);
+	EXPECT_CALL(test, place, "");
+}
+
+static void handlers_are_optional(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = post_probe('a', place->symbol);
+	struct kprobe *b = probe('b', place->symbol);
+
+	a->pre_handler = NULL;
+	b->pre_handler = NULL;
+	ASSERT_REGISTERED(test, b);
+	EXPECT_CALL(test, place, "");
+	ASSERT_REGISTERED(test, a);
+	EXPECT_CALL(test, place, "A");
+}
+
+static void probes_share_an_address(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = probe('a', place->symbol);
+	struct kprobe *b = post_probe('b', place->symbol);
+	struct kprobe *c = probe('c', place->symbol);
+	struct kprobe *d = post_probe('d', place->symbol);
+
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	EXPECT_CALL(test, place, "abB");
+	ASSERT_REGISTERED(test, c);
+	ASSERT_REGISTERED(test, d);
+	EXPECT_CALL(test, place, "abcdBD");
+	KUNIT_EXPECT_PTR_EQ(test, a->addr, d->addr);
+
+	unregister_kprobe(a);
+	EXPECT_CALL(test, place, "bcdBD");
+	unregister_kprobe(d);
+	EXPECT_CALL(test, place, "bcB");
+	unregister_kprobe(b);
+	EXPECT_CALL(test, place, "c");
+	unregister_kprobe(c);
+	EXPECT_CALL(test, place, "");
+}
+
+static void probe_is_registered_again(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = probe('a', place->symbol);
+
+	for (int i = 0; i < 3; i++) {
+		a->addr = NULL;
+		a->nmissed = 5;
+		ASSERT_REGISTERED(test, a);
+		KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+		EXPECT_CALL(test, place, "a");
+		unregister_kprobe(a);
+		EXPECT_CALL(test, place, "");
+	}
+}
+
+static void address_is_set(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = probe('a', place->symbol);
+	struct kprobe *b = probe('b', NULL);
+
+	ASSERT_REGISTERED(test, a);
+	KUNIT_ASSERT_NOT_NULL(test, a->addr);
+	KUNIT_EXPECT_TRUE(test, is_linked(a));
+	KUNIT_EXPECT_TRUE(test, a->flags & KPROBE_FLAG_ON_FUNC_ENTRY);
+
+	b->addr = a->addr;
+	ASSERT_REGISTERED(test, b);
+	KUNIT_EXPECT_PTR_EQ(test, a->addr, b->addr);
+	KUNIT_EXPECT_TRUE(test, b->flags & KPROBE_FLAG_ON_FUNC_ENTRY);
+	EXPECT_CALL(test, place, "ab");
+}
+
+static void traced_function_is_hit_through_ftrace(struct kunit *test)
+{
+	struct kprobe *a = probe('a', TRACED->symbol);
+	struct kprobe *b = probe('b', TARGET->symbol);
+
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	KUNIT_EXPECT_EQ(test, kprobe_ftrace(a), IS_ENABLED(CONFIG_KPROBES_ON_FTRACE));
+	KUNIT_EXPECT_FALSE(test, kprobe_ftrace(b));
+}
+
+static void module_is_named(struct kunit *test)
+{
+#ifdef MODULE
+	struct kprobe *a = probe('a', KBUILD_MODNAME ":kprobes_test_target");
+
+	ASSERT_REGISTERED(test, a);
+	EXPECT_CALL(test, TARGET, "a");
+#else
+	kunit_skip(test, "not a module");
+#endif
+}
+
+#ifdef CONFIG_HAVE_FUNCTION_ARG_ACCESS_API
+static int read_argument(struct test_probe *p, struct pt_regs *regs)
+{
+	p->data = regs_get_kernel_argument(regs, 0);
+	return 0;
+}
+
+static void registers_are_those_of_the_call(struct kunit *test)
+{
+	struct kprobe *a = probe('a', TARGET->symbol);
+	struct kprobe *b = probe('b', TRACED->symbol);
+
+	test_probe('a')->act = read_argument;
+	test_probe('b')->act = read_argument;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	EXPECT_CALL(test, TARGET, "a");
+	EXPECT_CALL(test, TRACED, "b");
+	KUNIT_EXPECT_EQ(test, test_probe('a')->data, ARG);
+	KUNIT_EXPECT_EQ(test, test_probe('b')->data, ARG);
+}
+#else
+static void registers_are_those_of_the_call(struct kunit *test)
+{
+	kunit_skip(test, "no access to arguments");
+}
+#endif
+
+static int go_elsewhere(struct test_probe *p, struct pt_regs *regs)
+{
+	instruction_pointer_set(regs, (unsigned long)kprobes_test_replacement);
+	return 1;
+}
+
+/* Where a handler has changed the path, nothing more is run. */
+static void pre_handler_changes_the_path(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = post_probe('a', place->symbol);
+	struct kprobe *b = post_probe('b', place->symbol);
+	struct kprobe *c = post_probe('c', place->symbol);
+	u64 result;
+
+	if (place->call != kprobes_test_target && !IS_ENABLED(CONFIG_64BIT))
+		kunit_skip(test, "arguments differ in size");
+
+	test_probe('b')->act = go_elsewhere;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, c);
+	result = call(place);
+	KUNIT_EXPECT_EQ(test, result, REPLACED);
+	KUNIT_EXPECT_STREQ(test, journal, "ab");
+
+	unregister_kprobe(b);
+	EXPECT_CALL(test, place, "acAC");
+}
+
+static void pre_handler_alone_changes_the_path(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = probe('a', place->symbol);
+	u64 result;
+
+	test_probe('a')->act = go_elsewhere;
+	ASSERT_REGISTERED(test, a);
+	result = call(place);
+	KUNIT_EXPECT_EQ(test, result, REPLACED);
+	KUNIT_EXPECT_STREQ(test, journal, "a");
+}
+
+static int read_bad_address(struct test_probe *p, struct pt_regs *regs)
+{
+	unsigned long value;
+
+	p->data = copy_from_kernel_nofault(&value, BAD_ADDRESS, sizeof(value));
+	return 0;
+}
+
+static void handler_may_fault(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = post_probe('a', place->symbol);
+
+	test_probe('a')->act = read_bad_address;
+	ASSERT_REGISTERED(test, a);
+	EXPECT_CALL(test, place, "aA");
+	KUNIT_EXPECT_EQ(test, (long)test_probe('a')->data, -EFAULT);
+	unregister_kprobe(a);
+
+	/* The same where nothing follows the handler. */
+	a->post_handler = NULL;
+	a->addr = NULL;
+	test_probe('a')->data = 0;
+	ASSERT_REGISTERED(test, a);
+	EXPECT_CALL(test, place, "a");
+	KUNIT_EXPECT_EQ(test, (long)test_probe('a')->data, -EFAULT);
+}
+
+/* ----------------------------------------------------- enabling, disabling */
+
+static void probe_is_disabled_at_first(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = post_probe('a', place->symbol);
+
+	a->flags = KPROBE_FLAG_DISABLED;
+	ASSERT_REGISTERED(test, a);
+	KUNIT_EXPECT_TRUE(test, kprobe_disabled(a));
+	EXPECT_CALL(test, place, "");
+	KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
+	KUNIT_EXPECT_FALSE(test, kprobe_disabled(a));
+	EXPECT_CALL(test, place, "aA");
+}
+
+static void probe_is_disabled_and_enabled(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = post_probe('a', place->symbol);
+
+	ASSERT_REGISTERED(test, a);
+	for (int i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, disable_kprobe(a), 0);
+		KUNIT_EXPECT_EQ(test, disable_kprobe(a), 0);
+		KUNIT_EXPECT_TRUE(test, kprobe_disabled(a));
+		KUNIT_EXPECT_TRUE(test, is_linked(a));
+		EXPECT_CALL(test, place, "");
+		KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
+		KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
+		KUNIT_EXPECT_FALSE(test, kprobe_disabled(a));
+		EXPECT_CALL(test, place, "aA");
+	}
+	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+
+	KUNIT_EXPECT_EQ(test, disable_kprobe(a), 0);
+	unregister_kprobe(a);
+	EXPECT_CALL(test, place, "");
+}
+
+static void neighbours_stay_enabled(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = probe('a', place->symbol);
+	struct kprobe *b = post_probe('b', place->symbol);
+
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	KUNIT_EXPECT_EQ(test, disable_kprobe(b), 0);
+	EXPECT_CALL(test, place, "a");
+	KUNIT_EXPECT_EQ(test, enable_kprobe(b), 0);
+	KUNIT_EXPECT_EQ(test, disable_kprobe(a), 0);
+	EXPECT_CALL(test, place, "bB");
+	KUNIT_EXPECT_EQ(test, disable_kprobe(b), 0);
+	EXPECT_CALL(test, place, "");
+	KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
+	EXPECT_CALL(test, place, "a");
+	unregister_kprobe(a);
+	EXPECT_CALL(test, place, "");
+	KUNIT_EXPECT_EQ(test, enable_kprobe(b), 0);
+	EXPECT_CALL(test, place, "bB");
+}
+
+static void probe_joins_a_disabled_one(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = probe('a', place->symbol);
+	struct kprobe *b = probe('b', place->symbol);
+
+	a->flags = KPROBE_FLAG_DISABLED;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	EXPECT_CALL(test, place, "b");
+	unregister_kprobe(b);
+	EXPECT_CALL(test, place, "");
+	KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
+	EXPECT_CALL(test, place, "a");
+}
+
+static void unregistered_probe_is_not_enabled(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = probe('a', place->symbol);
+	struct kprobe *b = probe('b', place->symbol);
+
+	KUNIT_EXPECT_EQ(test, enable_kprobe(a), -EINVAL);
+	KUNIT_EXPECT_EQ(test, disable_kprobe(a), -EINVAL);
+
+	/* Not even if another probe is at the address. */
+	ASSERT_REGISTERED(test, b);
+	a->addr = b->addr;
+	KUNIT_EXPECT_EQ(test, disable_kprobe(a), -EINVAL);
+	KUNIT_EXPECT_EQ(test, enable_kprobe(a), -EINVAL);
+	KUNIT_EXPECT_EQ(test, a->flags, 0);
+	EXPECT_CALL(test, place, "b");
+
+	unregister_kprobe(b);
+	KUNIT_EXPECT_EQ(test, enable_kprobe(b), -EINVAL);
+	EXPECT_CALL(test, place, "");
+}
+
+/* ------------------------------------------------------------ missed hits */
+
+static int call_target(struct test_probe *p, struct pt_regs *regs)
+{
+	for (unsigned long i = 0; i < p->data; i++)
+		if (call(TARGET) != TARGET->result)
+			note('!');
+	return 0;
+}
+
+/* What a handler runs into is missed, and counted. */
+static void handler_calls_a_probed_function(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = post_probe('a', place->symbol);
+	struct kprobe *b = post_probe('b', TARGET->symbol);
+	struct kprobe *c = probe('c', TARGET->symbol);
+	struct kprobe *d = probe('d', TARGET->symbol);
+	bool same = place->call == TARGET->call;
+
+	test_probe('a')->act = call_target;
+	test_probe('a')->data = 3;
+	b->flags = KPROBE_FLAG_DISABLED;
+	d->flags = KPROBE_FLAG_REENTRANT;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, c);
+	ASSERT_REGISTERED(test, d);
+
+	EXPECT_CALL(test, place, same ? "acdA" : "aA");
+	KUNIT_EXPECT_EQ(test, a->nmissed, same ? 3 : 0);
+	KUNIT_EXPECT_EQ(test, b->nmissed, 0);
+	KUNIT_EXPECT_EQ(test, c->nmissed, 3);
+	KUNIT_EXPECT_EQ(test, d->nmissed, 3);
+
+	test_probe('a')->act = NULL;
+	EXPECT_CALL(test, TARGET, same ? "acdA" : "cd");
+	KUNIT_EXPECT_EQ(test, c->nmissed, 3);
+}
+
+static int call_traced(struct test_probe *p, struct pt_regs *regs)
+{
+	if (call(TRACED) != TRACED->result)
+		note('!');
+	return 0;
+}
+
+static void handler_calls_a_traced_function(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = probe('a', place->symbol);
+	struct kprobe *b = post_probe('b', TRACED->symbol);
+	bool same = place->call == TRACED->call;
+
+	test_probe('a')->act = call_traced;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+
+	EXPECT_CALL(test, place, same ? "abB" : "a");
+	KUNIT_EXPECT_EQ(test, a->nmissed, same ? 1 : 0);
+	KUNIT_EXPECT_EQ(test, b->nmissed, 1);
+}
+
+static void call_target_and_note(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	on_post(kp, regs, flags);
+	if (current == tester && call(TARGET) != TARGET->result)
+		note('!');
+}
+
+static void post_handler_calls_a_probed_function(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = post_probe('a', place->symbol);
+	struct kprobe *b = post_probe('b', TARGET->symbol);
+	bool same = place->call == TARGET->call;
+
+	a->post_handler = call_target_and_note;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	EXPECT_CALL(test, place, same ? "abAB" : "aA");
+	KUNIT_EXPECT_EQ(test, b->nmissed, 1);
+}
+
+/**
+ * struct interruption - A timer whose interrupt calls TARGET
+ * @timer:	The timer.
+ * @hardirq:	It came in hard interrupt context.
+ * @done:	It came.
+ * @wrong:	TARGET did not return what it should.
+ */
+static struct interruption {
+	struct hrtimer timer;
+	bool hardirq;
+	bool done;
+	bool wrong;
+} interruption;
+
+static enum hrtimer_restart interrupt(struct hrtimer *timer)
+{
+	interruption.hardirq = in_hardirq();
+	interruption.wrong = call(TARGET) != TARGET->result;
+	smp_store_release(&interruption.done, true);
+	return HRTIMER_NORESTART;
+}
+
+/* Let an interrupt come on this CPU now. Preemption is off, interrupts are on. */
+static void be_interrupted(void)
+{
+	unsigned long count = 0;
+
+	interruption.done = false;
+	hrtimer_start(&interruption.timer, ns_to_ktime(100 * NSEC_PER_USEC), HRTIMER_MODE_REL_PINNED_HARD);
+	while (!smp_load_acquire(&interruption.done) && count++ < 1000 * 1000)
+		udelay(1);
+}
+
+static void expect_interruption(struct kunit *test)
+{
+	hrtimer_cancel(&interruption.timer);
+	KUNIT_ASSERT_TRUE(test, interruption.done);
+	KUNIT_EXPECT_TRUE(test, interruption.hardirq);
+	KUNIT_EXPECT_FALSE(test, interruption.wrong);
+}
+
+static void register_for_interruption(struct kunit *test)
+{
+	struct kprobe *b = post_probe('b', TARGET->symbol);
+	struct kprobe *c = post_probe('c', TARGET->symbol);
+	struct kprobe *d = probe('d', TARGET->symbol);
+
+	hrtimer_init(&interruption.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	interruption.timer.function = interrupt;
+	c->flags = KPROBE_FLAG_REENTRANT;
+	d->flags = KPROBE_FLAG_REENTRANT | KPROBE_FLAG_DISABLED;
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, c);
+	ASSERT_REGISTERED(test, d);
+}
+
+static int interrupt_handler(struct test_probe *p, struct pt_regs *regs)
+{
+	p->data = irqs_disabled();
+	if (!p->data)
+		be_interrupted();
+	return 0;
+}
+
+/*
+ * An interrupt that lands in a handler and hits a probe: those that have opted
+ * in are called, the others miss it.
+ */
+static void handler_is_interrupted(struct kunit *test)
+{
+	struct kprobe *a = post_probe('a', TRACED->symbol);
+
+	register_for_interruption(test);
+	test_probe('a')->act = interrupt_handler;
+	ASSERT_REGISTERED(test, a);
+	clear_journal();
+	KUNIT_EXPECT_EQ(test, call(TRACED), TRACED->result);
+	if (test_probe('a')->data)
+		kunit_skip(test, "handlers run with interrupts off");
+	expect_interruption(test);
+	KUNIT_EXPECT_STREQ(test, journal, "acCA");
+	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+	KUNIT_EXPECT_EQ(test, test_probe('b')->kp.nmissed, 1);
+	KUNIT_EXPECT_EQ(test, test_probe('c')->kp.nmissed, 0);
+	KUNIT_EXPECT_EQ(test, test_probe('d')->kp.nmissed, 0);
+
+	/* The interrupt has left no trace in the state of the outer hit. */
+	test_probe('a')->act = NULL;
+	EXPECT_CALL(test, TRACED, "aA");
+	EXPECT_CALL(test, TARGET, "bcBC");
+}
+
+/* ------------------------------------------------------------- unregistering */
+
+static void unregistered_probe_is_left_alone(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = probe('a', place->symbol);
+	struct kprobe *b = probe('b', place->symbol);
+	struct kprobe *c = probe('c', place->symbol);
+	struct kprobe *all[] = { a, b, c };
+
+	a->addr = (kprobe_opcode_t *)kprobes_test_other_target;
+	unregister_kprobe(a);
+	KUNIT_EXPECT_NULL(test, a->addr);
+	unregister_kprobe(a);
+	KUNIT_EXPECT_NULL(test, a->addr);
+
+	/* Where another probe is, and in an array with probes that are registered. */
+	ASSERT_REGISTERED(test, b);
+	a->addr = b->addr;
+	unregister_kprobe(a);
+	KUNIT_EXPECT_NULL(test, a->addr);
+	KUNIT_EXPECT_NOT_NULL(test, b->addr);
+	EXPECT_CALL(test, place, "b");
+	ASSERT_REGISTERED(test, c);
+	unregister_kprobes(all, ARRAY_SIZE(all));
+	EXPECT_CALL(test, place, "");
+	KUNIT_EXPECT_FALSE(test, is_linked(b));
+	KUNIT_EXPECT_FALSE(test, is_linked(c));
+	unregister_kprobe(b);
+	KUNIT_EXPECT_NULL(test, b->addr);
+}
+
+static void nothing_is_unregistered(struct kunit *test)
+{
+	struct kprobe *a = probe('a', TARGET->symbol);
+
+	ASSERT_REGISTERED(test, a);
+	unregister_kprobes(&a, 0);
+	unregister_kprobes(&a, -1);
+	unregister_kprobes(NULL, 0);
+	EXPECT_CALL(test, TARGET, "a");
+}
+
+/* --------------------------------------------------------------- refusals */
+
+/* The probe is not registered, and as its caller left it. */
+#define EXPECT_REFUSED(test, kp, err)						\
+do {										\
+	struct kprobe given = *(kp);						\
+										\
+	KUNIT_EXPECT_EQ(test, register_kprobe(kp), err);			\
+	expect_untouched(test, kp, &given);					\
+} while (0)
+
+static void expect_untouched(struct kunit *test, const struct kprobe *kp,
+			     const struct kprobe *given)
+{
+	KUNIT_EXPECT_PTR_EQ(test, kp->addr, given->addr);
+	KUNIT_EXPECT_PTR_EQ(test, kp->symbol_name, given->symbol_name);
+	KUNIT_EXPECT_EQ(test, kp->offset, given->offset);
+	KUNIT_EXPECT_EQ(test, kp->flags, given->flags);
+	KUNIT_EXPECT_FALSE(test, is_linked(kp));
+}
+
+static void probe_needs_one_place(struct kunit *test)
+{
+	struct kprobe *a = probe('a', NULL);
+
+	EXPECT_REFUSED(test, a, -EINVAL);
+	a->symbol_name = TARGET->symbol;
+	a->addr = (kprobe_opcode_t *)kprobes_test_target;
+	EXPECT_REFUSED(test, a, -EINVAL);
+	a->addr = NULL;
+	ASSERT_REGISTERED(test, a);
+}
+
+static void symbol_must_exist(struct kunit *test)
+{
+	EXPECT_REFUSED(test, probe('a', "kprobes_test_no_such_function"), -ENOENT);
+	EXPECT_REFUSED(test, probe('a', ""), -ENOENT);
+	EXPECT_REFUSED(test, probe('a', "no_such_module:kprobes_test_target"), -ENOENT);
+}
+
+static void address_must_have_a_symbol(struct kunit *test)
+{
+	struct kprobe *a = probe('a', NULL);
+
+	a->addr = (kprobe_opcode_t *)PAGE_SIZE;
+	EXPECT_REFUSED(test, a, -ENOENT);
+	a->addr = (kprobe_opcode_t *)BAD_ADDRESS;
+	EXPECT_REFUSED(test, a, -ENOENT);
+	a->addr = (kprobe_opcode_t *)&a;
+	EXPECT_REFUSED(test, a, -ENOENT);
+
+	/* Also when it is an offset that leads there. */
+	a->addr = (kprobe_opcode_t *)1;
+	a->offset = PAGE_SIZE;
+	EXPECT_REFUSED(test, a, -ENOENT);
+}
+
+static void data_is_not_probed(struct kunit *test)
+{
+	int err = IS_ENABLED(CONFIG_KALLSYMS_ALL) ? -EINVAL : -ENOENT;
+	struct kprobe *a = probe('a', "jiffies");
+
+	EXPECT_REFUSED(test, a, err);
+	a->symbol_name = NULL;
+	a->addr = (kprobe_opcode_t *)&jiffies;
+	EXPECT_REFUSED(test, a, err);
+}
+
+/* A symbol of the kernel that must not be probed, if it has it. */
+static const struct forbidden_symbol {
+	const char *name;
+	bool exists;
+} forbidden_symbols[] = {
+	{ "get_kprobe", true },
+	{ "kprobe_pre_handlers", true },
+	{ "kprobe_post_handlers", true },
+	{ "kprobes_inc_nmissed_count", true },
+	{ "kprobe_busy_begin", true },
+	{ "kprobe_busy_end", true },
+	{ "kprobe_ftrace_handler", IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) },
+	{ "kprobe_armed_by", IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) },
+	{ "preempt_schedule_notrace", IS_ENABLED(CONFIG_X86) && IS_ENABLED(CONFIG_PREEMPTION) },
+#ifdef CONFIG_X86
+	{ "kprobe_int3_handler", true },
+	{ "kprobe_fault_handler", true },
+	{ "kprobe_fixup_fault", true },
+	{ "kprobe_copy_done", IS_ENABLED(CONFIG_X86_64) },
+	{ "kprobe_post_stub", IS_ENABLED(CONFIG_X86_64) },
+	{ "emulate_insn", true },
+	{ "exc_int3", true },
+	{ "asm_exc_int3", true },
+	{ "asm_exc_page_fault", true },
+	{ "entry_SYSCALL_64", IS_ENABLED(CONFIG_X86_64) },
+	{ "error_entry", IS_ENABLED(CONFIG_X86_64) },
+	{ "ftrace_regs_caller", IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_REGS) },
+	{ "ftrace_caller", IS_ENABLED(CONFIG_DYNAMIC_FTRACE) },
+	{ "ftrace_stub", IS_ENABLED(CONFIG_FUNCTION_TRACER) },
+	{ "return_to_handler", IS_ENABLED(CONFIG_FUNCTION_GRAPH_TRACER) },
+	{ "__x86_return_thunk", IS_ENABLED(CONFIG_MITIGATION_RETHUNK) },
+	{ "retbleed_return_thunk", IS_ENABLED(CONFIG_MITIGATION_UNRET_ENTRY) },
+	{ "srso_return_thunk", IS_ENABLED(CONFIG_MITIGATION_SRSO) },
+	{ "srso_alias_return_thunk", IS_ENABLED(CONFIG_MITIGATION_SRSO) },
+	{ "srso_alias_safe_ret", IS_ENABLED(CONFIG_MITIGATION_SRSO) },
+	{ "call_depth_return_thunk", IS_ENABLED(CONFIG_MITIGATION_CALL_DEPTH_TRACKING) },
+	{ "__x86_indirect_thunk_rax",
+	  IS_ENABLED(CONFIG_X86_64) && IS_ENABLED(CONFIG_MITIGATION_RETPOLINE) },
+#endif
+};
+
+KUNIT_ARRAY_PARAM_DESC(forbidden_symbol, forbidden_symbols, name);
+
+static void forbidden_symbol_is_not_probed(struct kunit *test)
+{
+	const struct forbidden_symbol *symbol = test->param_value;
+
+	if (!symbol->exists)
+		kunit_skip(test, "not in this kernel");
+	EXPECT_REFUSED(test, probe('a', symbol->name), -EINVAL);
+}
+
+static void blacklisted_function_is_not_probed(struct kunit *test)
+{
+	struct kprobe *a = probe('a', "kprobes_test_blacklisted");
+
+	EXPECT_REFUSED(test, a, -EINVAL);
+	EXPECT_REFUSED(test, probe('a', "kprobes_test_noinstr"), -EINVAL);
+
+	/* Not anywhere inside either. */
+	a->symbol_name = NULL;
+	for (a->offset = 0; a->offset < 8; a->offset++) {
+		a->addr = (kprobe_opcode_t *)kprobes_test_blacklisted;
+		EXPECT_REFUSED(test, a, -EINVAL);
+		a->addr = (kprobe_opcode_t *)kprobes_test_noinstr;
+		EXPECT_REFUSED(test, a, -EINVAL);
+	}
+}
+
+/*
+ * Instructions that others patch or look for by their address. They are found
+ * in the tables that tell those.
+ */
+
+#ifdef MODULE
+#define jump_table		(THIS_MODULE->jump_entries)
+#define jump_table_end		(jump_table + THIS_MODULE->num_jump_entries)
+#define call_table		(THIS_MODULE->static_call_sites)
+#define call_table_end		(call_table + THIS_MODULE->num_static_call_sites)
+#define bug_table		(THIS_MODULE->bug_table)
+#define bug_table_end		(bug_table + THIS_MODULE->num_bugs)
+#else
+#define jump_table		__start___jump_table
+#define jump_table_end		__stop___jump_table
+#define call_table		__start_static_call_sites
+#define call_table_end		__stop_static_call_sites
+#define bug_table		__start___bug_table
+#define bug_table_end		__stop___bug_table
+extern struct static_call_site __start_static_call_sites[], __stop_static_call_sites[];
+extern struct bug_entry __start___bug_table[], __stop___bug_table[];
+#endif
+
+static void expect_reserved(struct kunit *test, unsigned long addr)
+{
+	struct kprobe *a = probe('a', NULL);
+
+	KUNIT_ASSERT_NE(test, addr, 0);
+	a->addr = (kprobe_opcode_t *)addr;
+	EXPECT_REFUSED(test, a, -EINVAL);
+}
+
+#ifdef CONFIG_JUMP_LABEL
+static DEFINE_STATIC_KEY_FALSE(kprobes_test_key);
+
+static noinline u64 kprobes_test_branch(u64 arg)
+{
+	if (static_branch_unlikely(&kprobes_test_key))
+		return kprobes_test_target(arg);
+	return arg;
+}
+
+static unsigned long find_jump_label(const struct static_key *key)
+{
+	const struct jump_entry *entry;
+
+	for (entry = jump_table; entry < jump_table_end; entry++)
+		if (jump_entry_key(entry) == key)
+			return jump_entry_code(entry);
+	return 0;
+}
+
+static void jump_label_is_not_probed(struct kunit *test)
+{
+	u64 (*branch)(u64 arg) = kprobes_test_branch;
+
+	OPTIMIZER_HIDE_VAR(branch);
+	expect_reserved(test, find_jump_label(&kprobes_test_key.key));
+	KUNIT_EXPECT_EQ(test, branch(ARG), ARG);
+}
+#else
+static void jump_label_is_not_probed(struct kunit *test)
+{
+	kunit_skip(test, "no jump labels");
+}
+#endif
+
+#ifdef CONFIG_HAVE_STATIC_CALL_INLINE
+DEFINE_STATIC_CALL(kprobes_test_call, kprobes_test_target);
+
+static noinline u64 kprobes_test_caller(u64 arg)
+{
+	return static_call(kprobes_test_call)(arg) + 1;
+}
+
+static unsigned long find_static_call(const struct static_call_key *key)
+{
+	const struct static_call_site *site;
+
+	for (site = call_table; site < call_table_end; site++)
+		if (((unsigned long)&site->key + site->key) - (unsigned long)key <=
+		    STATIC_CALL_SITE_FLAGS)
+			return (unsigned long)&site->addr + site->addr;
+	return 0;
+}
+
+static void static_call_is_not_probed(struct kunit *test)
+{
+	u64 (*caller)(u64 arg) = kprobes_test_caller;
+
+	OPTIMIZER_HIDE_VAR(caller);
+	expect_reserved(test, find_static_call(&STATIC_CALL_KEY(kprobes_test_call)));
+	KUNIT_EXPECT_EQ(test, caller(ARG), TARGET->result + 1);
+}
+#else
+static void static_call_is_not_probed(struct kunit *test)
+{
+	kunit_skip(test, "static calls are not patched into their callers");
+}
+#endif
+
+#ifdef CONFIG_GENERIC_BUG
+static noinline u64 kprobes_test_warning(u64 arg)
+{
+	WARN_ON(arg != ARG);
+	return arg;
+}
+
+static unsigned long bug_address(const struct bug_entry *bug)
+{
+#ifdef CONFIG_GENERIC_BUG_RELATIVE_POINTERS
+	return (unsigned long)&bug->bug_addr_disp + bug->bug_addr_disp;
+#else
+	return bug->bug_addr;
+#endif
+}
+
+static unsigned long find_warning(const char *function)
+{
+	const struct bug_entry *bug;
+	char name[KSYM_SYMBOL_LEN];
+
+	for (bug = bug_table; bug < bug_table_end; bug++) {
+		sprint_symbol_no_offset(name, bug_address(bug));
+		if (strstarts(name, function))
+			return bug_address(bug);
+	}
+	return 0;
+}
+
+static void warning_is_not_probed(struct kunit *test)
+{
+	u64 (*warning)(u64 arg) = kprobes_test_warning;
+
+	OPTIMIZER_HIDE_VAR(warning);
+	KUNIT_EXPECT_EQ(test, warning(ARG), ARG);
+	expect_reserved(test, find_warning("kprobes_test_warning"));
+}
+#else
+static void warning_is_not_probed(struct kunit *test)
+{
+	kunit_skip(test, "no table of warnings");
+}
+#endif
+
+static void cfi_preamble_is_not_probed(struct kunit *test)
+{
+	if (!IS_ENABLED(CONFIG_CFI_CLANG))
+		kunit_skip(test, "no CFI");
+	EXPECT_REFUSED(test, probe('a', "__cfi_kprobes_test_target"), -EINVAL);
+}
+
+static void kernel_init_text_is_not_probed(struct kunit *test)
+{
+	struct kprobe *a = probe('a', "start_kernel");
+
+	if (system_state < SYSTEM_RUNNING)
+		kunit_skip(test, "it is still there");
+	EXPECT_REFUSED(test, a, -EINVAL);
+}
+
+/* ------------------------------------------------------- text that is gone */
+
+/*
+ * The module's own init text: its init function probes that, and when the tests
+ * run it has been given up.
+ */
+static int __init kprobes_test_init_text(int arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg - 1;
+}
+
+static unsigned int init_text_hits;
+
+static int count_init_text_hit(struct kprobe *kp, struct pt_regs *regs)
+{
+	init_text_hits++;
+	return 0;
+}
+
+static struct kprobe init_probe = {
+	.symbol_name = "kprobes_test_init_text",
+	.pre_handler = count_init_text_hit,
+};
+
+static int init_probe_error;
+
+static int __init kprobes_test_init(void)
+{
+	int (*init_text)(int arg) = kprobes_test_init_text;
+
+	if (IS_MODULE(CONFIG_KPROBES_SANITY_TEST)) {
+		OPTIMIZER_HIDE_VAR(init_text);
+		init_probe_error = register_kprobe(&init_probe);
+		init_text(1);
+	}
+	return 0;
+}
+module_init(kprobes_test_init);
+
+static void __exit kprobes_test_exit(void)
+{
+	unregister_kprobe(&init_probe);
+}
+module_exit(kprobes_test_exit);
+
+static void init_text_is_probed_until_it_is_gone(struct kunit *test)
+{
+	struct kprobe *a = probe('a', "kprobes_test_init_text");
+
+	if (!IS_MODULE(CONFIG_KPROBES_SANITY_TEST))
+		kunit_skip(test, "not a module");
+	KUNIT_ASSERT_EQ(test, init_probe_error, 0);
+	KUNIT_EXPECT_EQ(test, init_text_hits, 1);
+	if (!is_linked(&init_probe))
+		kunit_skip(test, "only when the module has just been loaded");
+
+	KUNIT_EXPECT_TRUE(test, kprobe_gone(&init_probe));
+	KUNIT_EXPECT_TRUE(test, kprobe_disabled(&init_probe));
+	KUNIT_EXPECT_EQ(test, enable_kprobe(&init_probe), -EINVAL);
+	KUNIT_EXPECT_TRUE(test, kprobe_gone(&init_probe));
+
+	/* The text is still there, but nobody must count on it. */
+	EXPECT_REFUSED(test, a, -ENOENT);
+	a->symbol_name = NULL;
+	a->addr = init_probe.addr;
+	EXPECT_REFUSED(test, a, -ENOENT);
+
+	unregister_kprobe(&init_probe);
+	KUNIT_EXPECT_FALSE(test, is_linked(&init_probe));
+	KUNIT_EXPECT_EQ(test, enable_kprobe(&init_probe), -EINVAL);
+}
+
+/* ----------------------------------------------------------- several at once */
+
+static void batch_is_registered(struct kunit *test)
+{
+	struct kprobe *all[ARRAY_SIZE(places) + 1];
+	unsigned int n;
+
+	for (n = 0; n < ARRAY_SIZE(places); n++)
+		all[n] = n % 2 ? probe('a' + n, places[n].symbol)
+			       : post_probe('a' + n, places[n].symbol);
+	all[n++] = post_probe('e', TRACED->symbol);
+
+	for (int i = 0; i < 2; i++) {
+		KUNIT_ASSERT_EQ(test, register_kprobes(all, n), 0);
+		EXPECT_CALL(test, TARGET, "aA");
+		EXPECT_CALL(test, TRACED, "beE");
+		EXPECT_CALL(test, OTHER_TARGET, "cC");
+		EXPECT_CALL(test, OTHER_TRACED, "d");
+
+		unregister_kprobes(all, n);
+		EXPECT_CALL(test, TARGET, "");
+		EXPECT_CALL(test, TRACED, "");
+		EXPECT_CALL(test, OTHER_TARGET, "");
+		EXPECT_CALL(test, OTHER_TRACED, "");
+		for (unsigned int j = 0; j < n; j++) {
+			KUNIT_EXPECT_FALSE(test, is_linked(all[j]));
+			all[j]->addr = NULL;
+		}
+	}
+}
+
+static void batch_needs_probes(struct kunit *test)
+{
+	struct kprobe *a = probe('a', TARGET->symbol);
+
+	KUNIT_EXPECT_EQ(test, register_kprobes(&a, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, register_kprobes(&a, -1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, register_kprobes(NULL, 0), -EINVAL);
+	KUNIT_EXPECT_NULL(test, a->addr);
+	EXPECT_CALL(test, TARGET, "");
+}
+
+#ifdef CONFIG_KPROBES_ON_FTRACE
+static void ignore_call(unsigned long ip, unsigned long parent_ip,
+			struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+}
+
+/*
+ * A probe with a post handler may change the path, and of those who do ftrace
+ * takes only one at a function: with this one, arming such a probe fails.
+ */
+static struct ftrace_ops rival;
+
+static int add_rival(unsigned long ip)
+{
+	int err;
+
+	rival = (struct ftrace_ops) {
+		.func	= ignore_call,
+		.flags	= FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY,
+	};
+	err = ftrace_set_filter_ip(&rival, ip, 0, 0) ?: register_ftrace_function(&rival);
+	if (err)
+		ftrace_free_filter(&rival);
+	return err;
+}
+
+static void remove_rival(void *unused)
+{
+	unregister_ftrace_function(&rival);
+	ftrace_free_filter(&rival);
+}
+
+/* Where ftrace has its call in a function. */
+static unsigned long traced_ip(struct kunit *test, const struct place *place)
+{
+	struct kprobe *e = probe('e', place->symbol);
+	unsigned long ip;
+
+	e->flags = KPROBE_FLAG_DISABLED;
+	ASSERT_REGISTERED(test, e);
+	ip = (unsigned long)e->addr;
+	KUNIT_ASSERT_TRUE(test, kprobe_ftrace(e));
+	unregister_kprobe(e);
+	e->flags = 0;
+	e->addr = NULL;
+	return ip;
+}
+
+static void have_rival(struct kunit *test, const struct place *place)
+{
+	KUNIT_ASSERT_EQ(test, add_rival(traced_ip(test, place)), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, remove_rival, NULL), 0);
+}
+#else
+static void remove_rival(void *unused)
+{
+}
+
+static void have_rival(struct kunit *test, const struct place *place)
+{
+	kunit_skip(test, "arming does not fail");
+}
+#endif
+
+static void arming_fails(struct kunit *test)
+{
+	struct kprobe *a = post_probe('a', TRACED->symbol);
+	struct kprobe *b = probe('b', TRACED->symbol);
+	struct kprobe *c = post_probe('c', TRACED->symbol);
+
+	have_rival(test, TRACED);
+	EXPECT_REFUSED(test, a, -EBUSY);
+	EXPECT_CALL(test, TRACED, "");
+
+	ASSERT_REGISTERED(test, b);
+	EXPECT_REFUSED(test, a, -EBUSY);
+	EXPECT_CALL(test, TRACED, "b");
+	unregister_kprobe(b);
+
+	c->flags = KPROBE_FLAG_DISABLED;
+	ASSERT_REGISTERED(test, c);
+	KUNIT_EXPECT_EQ(test, enable_kprobe(c), -EBUSY);
+	KUNIT_EXPECT_TRUE(test, kprobe_disabled(c));
+	EXPECT_CALL(test, TRACED, "");
+
+	kunit_release_action(test, remove_rival, NULL);
+	KUNIT_EXPECT_EQ(test, enable_kprobe(c), 0);
+	ASSERT_REGISTERED(test, a);
+	EXPECT_CALL(test, TRACED, "caCA");
+}
+
+#ifdef CONFIG_KPROBES_ON_FTRACE
+static void only_post_handlers_keep_rivals_away(struct kunit *test)
+{
+	struct kprobe *a = probe('a', TRACED->symbol);
+	struct kprobe *b = post_probe('b', TRACED->symbol);
+	unsigned long ip = traced_ip(test, TRACED);
+
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	KUNIT_EXPECT_EQ(test, add_rival(ip), -EBUSY);
+	EXPECT_CALL(test, TRACED, "abB");
+
+	unregister_kprobe(b);
+	EXPECT_CALL(test, TRACED, "a");
+	KUNIT_EXPECT_EQ(test, add_rival(ip), 0);
+	EXPECT_CALL(test, TRACED, "a");
+	remove_rival(NULL);
+	EXPECT_CALL(test, TRACED, "a");
+}
+#else
+static void only_post_handlers_keep_rivals_away(struct kunit *test)
+{
+	kunit_skip(test, "no probes through ftrace");
+}
+#endif
+
+/**
+ * struct bad_probe - What makes registration of an array fail
+ * @desc:	Says what.
+ * @symbol:	Of the bad probe.
+ * @offset:	Of the bad probe.
+ * @rival:	Arming it fails.
+ * @err:	The result.
+ */
+static const struct bad_probe {
+	const char *desc;
+	const char *symbol;
+	unsigned int offset;
+	bool rival;
+	int err;
+} bad_probes[] = {
+	{ "unknown symbol", "kprobes_test_no_such_function", .err = -ENOENT },
+	{ "neither symbol nor address", NULL, .err = -EINVAL },
+	{ "blacklisted function", "kprobes_test_blacklisted", .err = -EINVAL },
+#ifdef CONFIG_X86
+	{ "inside of an instruction", "mktime64", .offset = 1, .err = -EILSEQ },
+#endif
+	{ "arming fails", "nsecs_to_jiffies64", .rival = true, .err = -EBUSY },
+};
+
+KUNIT_ARRAY_PARAM_DESC(bad_probe, bad_probes, desc);
+
+static void batch_is_refused(struct kunit *test, const struct bad_probe *bad, unsigned int position)
+{
+	struct kprobe *all[ARRAY_SIZE(places) + 1], given[ARRAY_SIZE(all)];
+	unsigned int n = ARRAY_SIZE(all), i;
+
+	for (i = 0; i < ARRAY_SIZE(places); i++)
+		all[i < position ? i : i + 1] = probe('a' + i, places[i].symbol);
+	all[position] = bad->rival ? post_probe('e', bad->symbol) : probe('e', bad->symbol);
+	all[position]->offset = bad->offset;
+	for (i = 0; i < n; i++) {
+		all[i]->addr = NULL;
+		all[i]->flags = KPROBE_FLAG_REENTRANT;
+		given[i] = *all[i];
+	}
+
+	KUNIT_EXPECT_EQ(test, register_kprobes(all, n), bad->err);
+	for (i = 0; i < n; i++)
+		expect_untouched(test, all[i], &given[i]);
+	EXPECT_CALL(test, TARGET, "f");
+	EXPECT_CALL(test, TRACED, "gG");
+	EXPECT_CALL(test, OTHER_TARGET, "");
+	EXPECT_CALL(test, OTHER_TRACED, "");
+
+	/* Without the bad one it works. */
+	for (i = position; i < n - 1; i++)
+		all[i] = all[i + 1];
+	KUNIT_EXPECT_EQ(test, register_kprobes(all, n - 1), 0);
+	EXPECT_CALL(test, TARGET, "fa");
+	EXPECT_CALL(test, TRACED, "gbG");
+	EXPECT_CALL(test, OTHER_TARGET, "c");
+	EXPECT_CALL(test, OTHER_TRACED, "d");
+	unregister_kprobes(all, n - 1);
+}
+
+static void batch_is_all_or_nothing(struct kunit *test)
+{
+	const struct bad_probe *bad = test->param_value;
+
+	if (bad->rival)
+		have_rival(test, OTHER_TRACED);
+	ASSERT_REGISTERED(test, probe('f', TARGET->symbol));
+	ASSERT_REGISTERED(test, post_probe('g', TRACED->symbol));
+	for (unsigned int position = 0; position <= ARRAY_SIZE(places); position++)
+		batch_is_refused(test, bad, position);
+}
+
+/* The kernel warns of each way once. */
+static void probe_is_registered_once(struct kunit *test)
+{
+	struct kprobe *a = probe('a', TARGET->symbol);
+	struct kprobe *b = probe('b', TARGET->symbol);
+	struct kprobe *c = probe('c', TRACED->symbol);
+	struct kprobe *with_registered[] = { b, a }, *with_double[] = { b, c, b };
+	struct kprobe before, given = *b, other = *c;
+
+	ASSERT_REGISTERED(test, a);
+	before = *a;
+	KUNIT_EXPECT_EQ(test, register_kprobe(a), -EINVAL);
+	KUNIT_EXPECT_EQ(test, register_kprobes(with_registered, 2), -EINVAL);
+	KUNIT_EXPECT_MEMEQ(test, a, &before, sizeof(before));
+	expect_untouched(test, b, &given);
+	EXPECT_CALL(test, TARGET, "a");
+
+	KUNIT_EXPECT_EQ(test, register_kprobes(with_double, 3), -EINVAL);
+	expect_untouched(test, b, &given);
+	expect_untouched(test, c, &other);
+	EXPECT_CALL(test, TARGET, "a");
+	EXPECT_CALL(test, TRACED, "");
+
+	/* As a symbol and an address would both be given, this is no repetition. */
+	unregister_kprobe(a);
+	EXPECT_REFUSED(test, a, -EINVAL);
+	EXPECT_CALL(test, TARGET, "");
+}
+
+static struct kunit_case kprobes_cases[] = {
+	KUNIT_CASE_PARAM(pre_handler_is_called, place_gen_params),
+	KUNIT_CASE_PARAM(post_handler_is_called, place_gen_params),
+	KUNIT_CASE_PARAM(handlers_are_optional, place_gen_params),
+	KUNIT_CASE_PARAM(probes_share_an_address, place_gen_params),
+	KUNIT_CASE_PARAM(probe_is_registered_again, place_gen_params),
+	KUNIT_CASE_PARAM(address_is_set, place_gen_params),
+	KUNIT_CASE(traced_function_is_hit_through_ftrace),
+	KUNIT_CASE(module_is_named),
+	KUNIT_CASE(registers_are_those_of_the_call),
+	KUNIT_CASE_PARAM(pre_handler_changes_the_path, place_gen_params),
+	KUNIT_CASE_PARAM(pre_handler_alone_changes_the_path, place_gen_params),
+	KUNIT_CASE_PARAM(handler_may_fault, place_gen_params),
+	KUNIT_CASE_PARAM(probe_is_disabled_at_first, place_gen_params),
+	KUNIT_CASE_PARAM(probe_is_disabled_and_enabled, place_gen_params),
+	KUNIT_CASE_PARAM(neighbours_stay_enabled, place_gen_params),
+	KUNIT_CASE_PARAM(probe_joins_a_disabled_one, place_gen_params),
+	KUNIT_CASE_PARAM(unregistered_probe_is_not_enabled, place_gen_params),
+	KUNIT_CASE_PARAM(handler_calls_a_probed_function, place_gen_params),
+	KUNIT_CASE_PARAM(handler_calls_a_traced_function, place_gen_params),
+	KUNIT_CASE_PARAM(post_handler_calls_a_probed_function, place_gen_params),
+	KUNIT_CASE(handler_is_interrupted),
+	KUNIT_CASE_PARAM(unregistered_probe_is_left_alone, place_gen_params),
+	KUNIT_CASE(nothing_is_unregistered),
+	KUNIT_CASE(probe_needs_one_place),
+	KUNIT_CASE(symbol_must_exist),
+	KUNIT_CASE(address_must_have_a_symbol),
+	KUNIT_CASE(data_is_not_probed),
+	KUNIT_CASE_PARAM(forbidden_symbol_is_not_probed, forbidden_symbol_gen_params),
+	KUNIT_CASE(blacklisted_function_is_not_probed),
+	KUNIT_CASE(jump_label_is_not_probed),
+	KUNIT_CASE(static_call_is_not_probed),
+	KUNIT_CASE(warning_is_not_probed),
+	KUNIT_CASE(cfi_preamble_is_not_probed),
+	KUNIT_CASE(kernel_init_text_is_not_probed),
+	KUNIT_CASE(init_text_is_probed_until_it_is_gone),
+	KUNIT_CASE(batch_is_registered),
+	KUNIT_CASE(batch_needs_probes),
+	KUNIT_CASE(arming_fails),
+	KUNIT_CASE(only_post_handlers_keep_rivals_away),
+	KUNIT_CASE_PARAM(batch_is_all_or_nothing, bad_probe_gen_params),
+	KUNIT_CASE(probe_is_registered_once),
+	{ }
+};
+
+static struct kunit_suite kprobes_suite = {
+	.name = "kprobes",
+	.init = start_test,
+	.exit = end_test,
+	.test_cases = kprobes_cases,
+};
+
+kunit_test_suites(&kprobes_suite);
+
+MODULE_DESCRIPTION("KUnit tests of kernel probes");
+MODULE_LICENSE("GPL");

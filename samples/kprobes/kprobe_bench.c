@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What does a hit cost?
+ *
+ *	insmod kprobe_bench.ko
+ *	dmesg | grep kprobe_bench:
+ *
+ * prints for each kind of probe the nanoseconds that a hit adds to a call of a
+ * probed function, and then the same with many other probes registered. They
+ * are exact in a virtual machine that counts each instruction as a nanosecond:
+ * qemu-system-x86_64 -icount shift=0,sleep=off.
+ *
+ * See Documentation/trace/kprobes.rst.
+ */
+#define pr_fmt(fmt)	KBUILD_MODNAME ": " fmt
+
+#include <linux/irqflags.h>
+#include <linux/kprobes.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/stringify.h>
+
+#define ROUNDS		20	/* the fastest counts */
+#define CALLS		500	/* a round */
+#define MAX_OTHERS	1000
+
+static unsigned int others = MAX_OTHERS;
+module_param(others, uint, 0444);
+MODULE_PARM_DESC(others, "how many other probes, at the most " __stringify(MAX_OTHERS));
+
+/* Equal functions. No ftrace in these: a probe is a breakpoint. */
+
+static noinline notrace void bench_nops(void)
+{
+	asm volatile("nop; nop; nop");
+}
+
+static noinline notrace void bench_unprobed_nops(void)
+{
+	asm volatile("nop; nop; nop");
+}
+
+/* These begin with the call of ftrace, or what is in its place. */
+
+static noinline void bench_traced_nops(void)
+{
+	asm volatile("nop; nop; nop");
+}
+
+static noinline void bench_unprobed_traced_nops(void)
+{
+	asm volatile("nop; nop; nop");
+}
+
+/* Never called: one instruction for each of the other probes. */
+static __used noinline notrace void bench_uncalled(void)
+{
+	asm volatile("bench_others:\n"
+		     ".rept " __stringify(MAX_OTHERS) "\n"
+		     "	nop\n"
+		     ".endr");
+}
+
+extern kprobe_opcode_t bench_others[];
+
+static int on_hit(struct kprobe *p, struct pt_regs *regs)
+{
+	return 0;
+}
+
+static void after_hit(struct kprobe *p, struct pt_regs *regs, unsigned long flags)
+{
+}
+
+/**
+ * struct bench - A kind of probe
+ * @name:	Its name in the output.
+ * @probed:	The function that is probed.
+ * @unprobed:	One that is the same, but is not.
+ * @symbol:	The name of @probed.
+ * @post:	The post handler, or NULL.
+ */
+static const struct bench {
+	const char *name;
+	void (*probed)(void);
+	void (*unprobed)(void);
+	const char *symbol;
+	kprobe_post_handler_t post;
+} benches[] = {
+	{ "breakpoint", bench_nops, bench_unprobed_nops, "bench_nops" },
+	{ "post", bench_nops, bench_unprobed_nops, "bench_nops", after_hit },
+	{ "fentry", bench_traced_nops, bench_unprobed_traced_nops, "bench_traced_nops" },
+};
+
+static u64 time_calls(void (*function)(void))
+{
+	unsigned long flags;
+	u64 best = U64_MAX;
+	ktime_t start;
+
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		local_irq_save(flags);
+		start = ktime_get();
+		for (unsigned int i = 0; i < CALLS; i++)
+			function();
+		best = min_t(u64, best, ktime_to_ns(ktime_sub(ktime_get(), start)));
+		local_irq_restore(flags);
+	}
+	return best;
+}
+
+static int run_bench(const struct bench *bench, const char *with)
+{
+	struct kprobe probe = {
+		.symbol_name	= bench->symbol,
+		.pre_handler	= on_hit,
+		.post_handler	= bench->post,
+	};
+	s64 cost;
+	int err;
+
+	err = register_kprobe(&probe);
+	if (err) {
+		pr_err("cannot probe %s: %pe\n", bench->symbol, ERR_PTR(err));
+		return err;
+	}
+	cost = time_calls(bench->probed) - time_calls(bench->unprobed);
+	unregister_kprobe(&probe);
+	pr_info("%s%s %lld\n", bench->name, with, div_s64(cost + CALLS / 2, CALLS));
+	return 0;
+}
+
+static int run_benches(const char *with)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(benches) && !err; i++)
+		err = run_bench(&benches[i], with);
+	return err;
+}
+
+static int run_among_others(struct kprobe *probes, struct kprobe **array)
+{
+	char with[32];
+	int err;
+
+	for (unsigned int i = 0; i < others; i++) {
+		probes[i].addr = &bench_others[i];
+		probes[i].pre_handler = on_hit;
+		array[i] = &probes[i];
+	}
+	err = register_kprobes(array, others);
+	if (err) {
+		pr_err("cannot register %u other probes: %pe\n", others, ERR_PTR(err));
+		return err;
+	}
+	snprintf(with, sizeof(with), "+%u", others);
+	err = run_benches(with);
+	unregister_kprobes(array, others);
+	return err;
+}
+
+static int __init bench_init(void)
+{
+	struct kprobe **array;
+	struct kprobe *probes;
+	int err;
+
+	others = clamp(others, 1, MAX_OTHERS);
+	probes = kvcalloc(others, sizeof(*probes), GFP_KERNEL);
+	array = kvcalloc(others, sizeof(*array), GFP_KERNEL);
+	err = probes && array ? run_benches("") : -ENOMEM;
+	if (!err)
+		err = run_among_others(probes, array);
+	kvfree(array);
+	kvfree(probes);
+	return err;
+}
+module_init(bench_init);
+
+/* Nothing is left to be undone. */
+static void __exit bench_exit(void)
+{
+}
+module_exit(bench_exit);
+
+MODULE_DESCRIPTION("Measure the cost of a probe's hit");
+MODULE_LICENSE("GPL");
