@@ -21,7 +21,9 @@
 
 #include <asm/sections.h>
 
+/* Which probes and sites there are, and their states: see internal.h. */
 DEFINE_MUTEX(kprobe_mutex);
+
 DEFINE_PER_CPU(unsigned int, kprobe_context);
 
 /* The knob "enabled" of debugfs. Written under kprobe_mutex. */

@@ -184,11 +184,13 @@ static u64 call_nsecs_to_jiffies64(u64 arg)
  * @call:	Calls it, for ARG.
  * @result:	What that returns.
  */
-static const struct place {
+struct place {
 	const char *symbol;
 	u64 (*call)(u64 arg);
 	u64 result;
-} places[] = {
+};
+
+static const struct place places[] = {
 	{ "kprobes_test_target", kprobes_test_target, ARG * 3 + 1 },
 	{ "mktime64", call_mktime64, 410227200 },
 	{ "kprobes_test_other_target", kprobes_test_other_target, ARG * 5 + 2 },
@@ -210,16 +212,22 @@ KUNIT_ARRAY_PARAM_DESC(place, kinds_of_place, symbol);
 
 static u64 call(const struct place *place)
 {
-	return READ_ONCE(place->call)(ARG);
+	u64 (*function)(u64 arg) = place->call;
+
+	OPTIMIZER_HIDE_VAR(function);
+	return function(ARG);
+}
+
+static void expect_call(struct kunit *test, const struct place *place, const char *events,
+			int line)
+{
+	clear_journal();
+	KUNIT_EXPECT_EQ_MSG(test, call(place), place->result, "at line %d", line);
+	KUNIT_EXPECT_STREQ_MSG(test, journal, events, "at line %d", line);
 }
 
 /* Call a function: it returns what it should, and these handlers are called. */
-#define EXPECT_CALL(test, place, events)					\
-do {										\
-	clear_journal();							\
-	KUNIT_EXPECT_EQ(test, call(place), (place)->result);			\
-	KUNIT_EXPECT_STREQ(test, journal, events);				\
-} while (0)
+#define EXPECT_CALL(test, place, events) expect_call(test, place, events, __LINE__)
 
 #define ASSERT_REGISTERED(test, kp)	KUNIT_ASSERT_EQ(test, register_kprobe(kp), 0)
 
@@ -649,7 +657,7 @@ static enum hrtimer_restart interrupt(struct hrtimer *timer)
 {
 	interruption.hardirq = in_hardirq();
 	interruption.wrong = call(TARGET) != TARGET->result;
-	smp_store_release(&interruption.done, true);
+	WRITE_ONCE(interruption.done, true);
 	return HRTIMER_NORESTART;
 }
 
@@ -659,8 +667,9 @@ static void be_interrupted(void)
 	unsigned long count = 0;
 
 	interruption.done = false;
-	hrtimer_start(&interruption.timer, ns_to_ktime(100 * NSEC_PER_USEC), HRTIMER_MODE_REL_PINNED_HARD);
-	while (!smp_load_acquire(&interruption.done) && count++ < 1000 * 1000)
+	hrtimer_start(&interruption.timer, ns_to_ktime(100 * NSEC_PER_USEC),
+		      HRTIMER_MODE_REL_PINNED_HARD);
+	while (!READ_ONCE(interruption.done) && count++ < 1000 * 1000)
 		udelay(1);
 }
 
@@ -768,24 +777,27 @@ static void nothing_is_unregistered(struct kunit *test)
 
 /* --------------------------------------------------------------- refusals */
 
-/* The probe is not registered, and as its caller left it. */
-#define EXPECT_REFUSED(test, kp, err)						\
-do {										\
-	struct kprobe given = *(kp);						\
-										\
-	KUNIT_EXPECT_EQ(test, register_kprobe(kp), err);			\
-	expect_untouched(test, kp, &given);					\
-} while (0)
-
 static void expect_untouched(struct kunit *test, const struct kprobe *kp,
-			     const struct kprobe *given)
+			     const struct kprobe *given, int line)
 {
-	KUNIT_EXPECT_PTR_EQ(test, kp->addr, given->addr);
-	KUNIT_EXPECT_PTR_EQ(test, kp->symbol_name, given->symbol_name);
-	KUNIT_EXPECT_EQ(test, kp->offset, given->offset);
-	KUNIT_EXPECT_EQ(test, kp->flags, given->flags);
-	KUNIT_EXPECT_FALSE(test, is_linked(kp));
+	KUNIT_EXPECT_PTR_EQ_MSG(test, kp->addr, given->addr, "at line %d", line);
+	KUNIT_EXPECT_PTR_EQ_MSG(test, kp->symbol_name, given->symbol_name, "at line %d", line);
+	KUNIT_EXPECT_EQ_MSG(test, kp->offset, given->offset, "at line %d", line);
+	KUNIT_EXPECT_EQ_MSG(test, kp->flags, given->flags, "at line %d", line);
+	KUNIT_EXPECT_FALSE_MSG(test, is_linked(kp), "at line %d", line);
 }
+
+static void expect_refused(struct kunit *test, struct kprobe *kp, int err, int line)
+{
+	struct kprobe given = *kp;
+
+	KUNIT_EXPECT_EQ_MSG(test, register_kprobe(kp), err, "at line %d", line);
+	expect_untouched(test, kp, &given, line);
+}
+
+/* The probe is not registered, and as its caller left it. */
+#define EXPECT_UNTOUCHED(test, kp, given) expect_untouched(test, kp, given, __LINE__)
+#define EXPECT_REFUSED(test, kp, err)	expect_refused(test, kp, err, __LINE__)
 
 static void probe_needs_one_place(struct kunit *test)
 {
@@ -905,26 +917,8 @@ static void blacklisted_function_is_not_probed(struct kunit *test)
 
 /*
  * Instructions that others patch or look for by their address. They are found
- * in the tables that tell those.
+ * in the tables that tell those; the kernel's own are not for everybody to see.
  */
-
-#ifdef MODULE
-#define jump_table		(THIS_MODULE->jump_entries)
-#define jump_table_end		(jump_table + THIS_MODULE->num_jump_entries)
-#define call_table		(THIS_MODULE->static_call_sites)
-#define call_table_end		(call_table + THIS_MODULE->num_static_call_sites)
-#define bug_table		(THIS_MODULE->bug_table)
-#define bug_table_end		(bug_table + THIS_MODULE->num_bugs)
-#else
-#define jump_table		__start___jump_table
-#define jump_table_end		__stop___jump_table
-#define call_table		__start_static_call_sites
-#define call_table_end		__stop_static_call_sites
-#define bug_table		__start___bug_table
-#define bug_table_end		__stop___bug_table
-extern struct static_call_site __start_static_call_sites[], __stop_static_call_sites[];
-extern struct bug_entry __start___bug_table[], __stop___bug_table[];
-#endif
 
 static void expect_reserved(struct kunit *test, unsigned long addr)
 {
@@ -935,7 +929,7 @@ static void expect_reserved(struct kunit *test, unsigned long addr)
 	EXPECT_REFUSED(test, a, -EINVAL);
 }
 
-#ifdef CONFIG_JUMP_LABEL
+#if defined(CONFIG_JUMP_LABEL) && defined(MODULE)
 static DEFINE_STATIC_KEY_FALSE(kprobes_test_key);
 
 static noinline u64 kprobes_test_branch(u64 arg)
@@ -947,11 +941,11 @@ static noinline u64 kprobes_test_branch(u64 arg)
 
 static unsigned long find_jump_label(const struct static_key *key)
 {
-	const struct jump_entry *entry;
+	const struct jump_entry *table = THIS_MODULE->jump_entries;
 
-	for (entry = jump_table; entry < jump_table_end; entry++)
-		if (jump_entry_key(entry) == key)
-			return jump_entry_code(entry);
+	for (unsigned int i = 0; i < THIS_MODULE->num_jump_entries; i++)
+		if (jump_entry_key(&table[i]) == key)
+			return jump_entry_code(&table[i]);
 	return 0;
 }
 
@@ -966,11 +960,11 @@ static void jump_label_is_not_probed(struct kunit *test)
 #else
 static void jump_label_is_not_probed(struct kunit *test)
 {
-	kunit_skip(test, "no jump labels");
+	kunit_skip(test, "no jump labels, or not a module");
 }
 #endif
 
-#ifdef CONFIG_HAVE_STATIC_CALL_INLINE
+#if defined(CONFIG_HAVE_STATIC_CALL_INLINE) && defined(MODULE)
 DEFINE_STATIC_CALL(kprobes_test_call, kprobes_test_target);
 
 static noinline u64 kprobes_test_caller(u64 arg)
@@ -980,9 +974,9 @@ static noinline u64 kprobes_test_caller(u64 arg)
 
 static unsigned long find_static_call(const struct static_call_key *key)
 {
-	const struct static_call_site *site;
+	const struct static_call_site *site = THIS_MODULE->static_call_sites;
 
-	for (site = call_table; site < call_table_end; site++)
+	for (int i = 0; i < THIS_MODULE->num_static_call_sites; i++, site++)
 		if (((unsigned long)&site->key + site->key) - (unsigned long)key <=
 		    STATIC_CALL_SITE_FLAGS)
 			return (unsigned long)&site->addr + site->addr;
@@ -1000,11 +994,11 @@ static void static_call_is_not_probed(struct kunit *test)
 #else
 static void static_call_is_not_probed(struct kunit *test)
 {
-	kunit_skip(test, "static calls are not patched into their callers");
+	kunit_skip(test, "no patched static calls, or not a module");
 }
 #endif
 
-#ifdef CONFIG_GENERIC_BUG
+#if defined(CONFIG_GENERIC_BUG) && defined(MODULE)
 static noinline u64 kprobes_test_warning(u64 arg)
 {
 	WARN_ON(arg != ARG);
@@ -1022,10 +1016,10 @@ static unsigned long bug_address(const struct bug_entry *bug)
 
 static unsigned long find_warning(const char *function)
 {
-	const struct bug_entry *bug;
+	const struct bug_entry *bug = THIS_MODULE->bug_table;
 	char name[KSYM_SYMBOL_LEN];
 
-	for (bug = bug_table; bug < bug_table_end; bug++) {
+	for (unsigned int i = 0; i < THIS_MODULE->num_bugs; i++, bug++) {
 		sprint_symbol_no_offset(name, bug_address(bug));
 		if (strstarts(name, function))
 			return bug_address(bug);
@@ -1044,7 +1038,7 @@ static void warning_is_not_probed(struct kunit *test)
 #else
 static void warning_is_not_probed(struct kunit *test)
 {
-	kunit_skip(test, "no table of warnings");
+	kunit_skip(test, "no table of warnings, or not a module");
 }
 #endif
 
@@ -1304,13 +1298,15 @@ static void only_post_handlers_keep_rivals_away(struct kunit *test)
  * @rival:	Arming it fails.
  * @err:	The result.
  */
-static const struct bad_probe {
+struct bad_probe {
 	const char *desc;
 	const char *symbol;
 	unsigned int offset;
 	bool rival;
 	int err;
-} bad_probes[] = {
+};
+
+static const struct bad_probe bad_probes[] = {
 	{ "unknown symbol", "kprobes_test_no_such_function", .err = -ENOENT },
 	{ "neither symbol nor address", NULL, .err = -EINVAL },
 	{ "blacklisted function", "kprobes_test_blacklisted", .err = -EINVAL },
@@ -1339,7 +1335,7 @@ static void batch_is_refused(struct kunit *test, const struct bad_probe *bad, un
 
 	KUNIT_EXPECT_EQ(test, register_kprobes(all, n), bad->err);
 	for (i = 0; i < n; i++)
-		expect_untouched(test, all[i], &given[i]);
+		EXPECT_UNTOUCHED(test, all[i], &given[i]);
 	EXPECT_CALL(test, TARGET, "f");
 	EXPECT_CALL(test, TRACED, "gG");
 	EXPECT_CALL(test, OTHER_TARGET, "");
@@ -1382,12 +1378,12 @@ static void probe_is_registered_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, register_kprobe(a), -EINVAL);
 	KUNIT_EXPECT_EQ(test, register_kprobes(with_registered, 2), -EINVAL);
 	KUNIT_EXPECT_MEMEQ(test, a, &before, sizeof(before));
-	expect_untouched(test, b, &given);
+	EXPECT_UNTOUCHED(test, b, &given);
 	EXPECT_CALL(test, TARGET, "a");
 
 	KUNIT_EXPECT_EQ(test, register_kprobes(with_double, 3), -EINVAL);
-	expect_untouched(test, b, &given);
-	expect_untouched(test, c, &other);
+	EXPECT_UNTOUCHED(test, b, &given);
+	EXPECT_UNTOUCHED(test, c, &other);
 	EXPECT_CALL(test, TARGET, "a");
 	EXPECT_CALL(test, TRACED, "");
 
@@ -1449,7 +1445,13 @@ static struct kunit_suite kprobes_suite = {
 	.test_cases = kprobes_cases,
 };
 
+#ifdef CONFIG_X86_64
+#include "test_kprobes_x86.h"
+
+kunit_test_suites(&kprobes_suite, &kprobes_x86_suite);
+#else
 kunit_test_suites(&kprobes_suite);
+#endif
 
 MODULE_DESCRIPTION("KUnit tests of kernel probes");
 MODULE_LICENSE("GPL");

@@ -125,9 +125,13 @@ bool within_kprobe_blacklist(unsigned long addr)
 
 static void add_functions(const unsigned long *function, const unsigned long *end)
 {
+	void *entry;
+
 	/* One that has been compiled away, or freed since, is no loss. */
-	for (; function < end; function++)
-		kprobe_add_ksym_blacklist((unsigned long)dereference_symbol_descriptor((void *)*function));
+	for (; function < end; function++) {
+		entry = dereference_symbol_descriptor((void *)*function);
+		kprobe_add_ksym_blacklist((unsigned long)entry);
+	}
 }
 
 static void add_section(const void *start, unsigned long size)

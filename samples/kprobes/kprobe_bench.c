@@ -55,16 +55,18 @@ static noinline void bench_unprobed_traced_nops(void)
 	asm volatile("nop; nop; nop");
 }
 
-/* Never called: one instruction for each of the other probes. */
-static __used noinline notrace void bench_uncalled(void)
+/*
+ * Never called: one instruction for each of the other probes, and some more, as
+ * the compiler may put others in front of them.
+ */
+#define SPARE		16
+
+static noinline notrace void bench_uncalled(void)
 {
-	asm volatile("bench_others:\n"
-		     ".rept " __stringify(MAX_OTHERS) "\n"
+	asm volatile(".rept " __stringify(SPARE + MAX_OTHERS) "\n"
 		     "	nop\n"
 		     ".endr");
 }
-
-extern kprobe_opcode_t bench_others[];
 
 static int on_hit(struct kprobe *p, struct pt_regs *regs)
 {
@@ -83,13 +85,15 @@ static void after_hit(struct kprobe *p, struct pt_regs *regs, unsigned long flag
  * @symbol:	The name of @probed.
  * @post:	The post handler, or NULL.
  */
-static const struct bench {
+struct bench {
 	const char *name;
 	void (*probed)(void);
 	void (*unprobed)(void);
 	const char *symbol;
 	kprobe_post_handler_t post;
-} benches[] = {
+};
+
+static const struct bench benches[] = {
 	{ "breakpoint", bench_nops, bench_unprobed_nops, "bench_nops" },
 	{ "post", bench_nops, bench_unprobed_nops, "bench_nops", after_hit },
 	{ "fentry", bench_traced_nops, bench_unprobed_traced_nops, "bench_traced_nops" },
@@ -148,7 +152,8 @@ static int run_among_others(struct kprobe *probes, struct kprobe **array)
 	int err;
 
 	for (unsigned int i = 0; i < others; i++) {
-		probes[i].addr = &bench_others[i];
+		probes[i].addr = (kprobe_opcode_t *)bench_uncalled;
+		probes[i].offset = (SPARE + i) * sizeof(kprobe_opcode_t);
 		probes[i].pre_handler = on_hit;
 		array[i] = &probes[i];
 	}

@@ -24,8 +24,6 @@ struct pt_regs;
  */
 #define KPROBE_SLOT_SIZE	24
 
-#define flush_insn_slot(p)	do { } while (0)
-
 /**
  * struct insn_emulation - An instruction as emulate_insn() takes it
  * @op:		What to do, see emulate.c.

@@ -21,45 +21,40 @@ struct pt_regs;
  * order of its fields, for asm() bodies. On entry the stack pointer stands at
  * the field above the first one saved: @flags has just been pushed.
  */
-#define __PUSH(reg)	"	push %" #reg "\n"
-#define __POP(reg)	"	pop %" #reg "\n"
-#define __DROP(bytes)	"	add $" #bytes ", %" _ASM_SP "\n"
-
 #ifdef CONFIG_X86_64
 
 /* ip, cs and orig_ax are not known here: their places are left as they are. */
 #define SAVE_REGS_STRING						\
 	"	sub $24, %rsp\n"					\
-	__PUSH(rdi) __PUSH(rsi) __PUSH(rdx) __PUSH(rcx)			\
-	__PUSH(rax) __PUSH(r8) __PUSH(r9) __PUSH(r10)			\
-	__PUSH(r11) __PUSH(rbx) __PUSH(rbp) __PUSH(r12)			\
-	__PUSH(r13) __PUSH(r14) __PUSH(r15)				\
+	"	push %rdi; push %rsi; push %rdx; push %rcx\n"		\
+	"	push %rax; push %r8; push %r9; push %r10\n"		\
+	"	push %r11; push %rbx; push %rbp; push %r12\n"		\
+	"	push %r13; push %r14; push %r15\n"			\
 	ENCODE_FRAME_POINTER
 
 #define RESTORE_REGS_STRING						\
-	__POP(r15) __POP(r14) __POP(r13) __POP(r12)			\
-	__POP(rbp) __POP(rbx) __POP(r11) __POP(r10)			\
-	__POP(r9) __POP(r8) __POP(rax) __POP(rcx)			\
-	__POP(rdx) __POP(rsi) __POP(rdi)				\
-	__DROP(24)
+	"	pop %r15; pop %r14; pop %r13; pop %r12\n"		\
+	"	pop %rbp; pop %rbx; pop %r11; pop %r10\n"		\
+	"	pop %r9; pop %r8; pop %rax; pop %rcx\n"			\
+	"	pop %rdx; pop %rsi; pop %rdi\n"				\
+	"	add $24, %rsp\n"
 
 #else
 
 /* Nor are orig_ax, ip and cs here; the segments are saved, not restored. */
 #define SAVE_REGS_STRING						\
 	"	sub $12, %esp\n"					\
-	__PUSH(gs) __PUSH(fs) __PUSH(es) __PUSH(ds)			\
-	__PUSH(eax) __PUSH(ebp) __PUSH(edi) __PUSH(esi)			\
-	__PUSH(edx) __PUSH(ecx) __PUSH(ebx)				\
+	"	push %gs; push %fs; push %es; push %ds\n"		\
+	"	push %eax; push %ebp; push %edi; push %esi\n"		\
+	"	push %edx; push %ecx; push %ebx\n"			\
 	ENCODE_FRAME_POINTER
 
 #define RESTORE_REGS_STRING						\
-	__POP(ebx) __POP(ecx) __POP(edx) __POP(esi)			\
-	__POP(edi) __POP(ebp) __POP(eax)				\
-	__DROP(28)
+	"	pop %ebx; pop %ecx; pop %edx; pop %esi\n"		\
+	"	pop %edi; pop %ebp; pop %eax\n"				\
+	"	add $28, %esp\n"
 
 #endif
-
 
 /* insn.c: analysis. Pure: no probe, no side effect, no address is read. */
 
@@ -155,6 +150,7 @@ int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 /* emulate.c: instructions run without executing them */
 
 int prepare_emulation(struct insn_emulation *emul, const struct insn *insn);
+bool emulates_nothing(const struct insn_emulation *emul);
 bool emulation_can_fail(const struct insn_emulation *emul);
 bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs);
 

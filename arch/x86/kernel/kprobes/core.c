@@ -428,14 +428,16 @@ static bool hides_insn(const u8 *code, unsigned long addr)
 #endif
 }
 
-static bool in_cfi_check(const struct insn *insn, unsigned long pos, unsigned long addr)
+/* The size of a check of an indirect call's target that begins here, or 0. */
+static unsigned int reserved_size(const struct insn *insn)
 {
-	return IS_ENABLED(CONFIG_CFI_CLANG) &&
-	       addr - pos < cfi_check_size(insn->kaddr, insn->end_kaddr - insn->kaddr);
+	return IS_ENABLED(CONFIG_CFI_CLANG) ?
+		cfi_check_size(insn->kaddr, insn->end_kaddr - insn->kaddr) : 0;
 }
 
 int arch_seek_insn(unsigned long *pos, unsigned long addr)
 {
+	unsigned int reserved;
 	u8 code[CODE_BYTES];
 	struct insn insn;
 
@@ -443,11 +445,12 @@ int arch_seek_insn(unsigned long *pos, unsigned long addr)
 	while (*pos <= addr) {
 		if (decode(&insn, code, *pos) || hides_insn(code, *pos))
 			return -EILSEQ;
-		if (in_cfi_check(&insn, *pos, addr))
+		reserved = reserved_size(&insn);
+		if (addr - *pos < reserved)
 			return -EINVAL;
 		if (*pos == addr)
 			return 0;
-		*pos += insn.length;
+		*pos += reserved ?: insn.length;
 	}
 	return -EILSEQ;
 }

@@ -25,7 +25,7 @@
  */
 enum emul_op {
 	EMUL_NONE,		/* nothing: there is no emulation */
-	EMUL_NOP,		/* NOP, ENDBR; also HLT, MWAIT: no time passes */
+	EMUL_NOP,		/* NOP, ENDBR; HLT, MWAIT: no time passes */
 	EMUL_JCC,		/* if @cond, jump by @disp */
 	EMUL_JMP,		/* jump by @disp */
 	EMUL_CALL,		/* call by @disp */
@@ -276,6 +276,17 @@ int prepare_emulation(struct insn_emulation *emul, const struct insn *insn)
 EXPORT_SYMBOL_IF_KUNIT(prepare_emulation);
 
 /**
+ * emulates_nothing() - Would emulate_insn() do no more than go on behind it?
+ * @emul: the description of the instruction
+ *
+ * Return: true if the instruction may as well be skipped
+ */
+bool emulates_nothing(const struct insn_emulation *emul)
+{
+	return emul->op == EMUL_NOP;
+}
+
+/**
  * emulation_can_fail() - Can emulate_insn() return false?
  * @emul: the description of the instruction
  *
@@ -434,9 +445,6 @@ static __always_inline bool run_rare_op(const struct insn_emulation *emul,
 static __always_inline bool run_op(const struct insn_emulation *emul,
 				   struct pt_regs *regs)
 {
-	if (emul->op == EMUL_NOP)
-		return true;
-
 	if (emul->op == EMUL_JCC) {
 		int3_emulate_jcc(regs, emul->cond, regs->ip, emul->disp);
 		return true;

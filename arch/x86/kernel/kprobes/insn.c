@@ -22,10 +22,12 @@
  *   's'  Ordinary, but not under the stub which calls post handlers: loads a
  *	  control, debug, segment or model specific register, or the address of
  *	  a descriptor table.
- *   'e'  Emulated, or refused in the forms that cannot be.
- *   'n'  Emulated, or ordinary in the forms that cannot be.
- *   'w'  Waits, which may end at any time, so it is emulated as no wait at all:
- *	  a copy would sleep over the wakeup that came with the breakpoint.
+ *   'e'  Emulated, or skipped if that amounts to nothing; refused in the forms
+ *	  that cannot be emulated.
+ *   'n'  The same, but ordinary in the forms that cannot be.
+ *   'w'  The same as 'e': waits, which may end at any time, so it is emulated
+ *	  as no wait at all. A copy would sleep over the wakeup that came with
+ *	  the breakpoint.
  *   'g'  Depends on its ModRM byte.
  *   'o'  As '.', and 'O' as 's', but not an instruction of 64-bit mode.
  *   '-'  Refused.
@@ -37,7 +39,7 @@
  * instruction.
  */
 static const char one_byte_opcodes[] =
-	/*    0123456789abcdef */
+	/*       0123456789abcdef */
 	/* 0 */ "mmmm..oOmmmm..o-"	/* 6-7, e: PUSH, POP ES, PUSH CS; f: escape */
 	/* 1 */ "mmmm..o-mmmm..oO"	/* 6-7, e-f: PUSH, POP SS, DS */
 	/* 2 */ "mmmm..-ommmm..-o"	/* 6, e: prefixes; 7, f: DAA, DAS */
@@ -56,11 +58,11 @@ static const char one_byte_opcodes[] =
 	/* f */ "----w.mm..ee..gg";	/* 0, 2-3: prefixes; 1: INT1; 4: HLT; a-b: CLI, STI */
 
 static const char two_byte_opcodes[] =
-	/*    0123456789abcdef */
+	/*       0123456789abcdef */
 	/* 0 */ "ggmm--s-..---m.m"	/* 5-7: SYSCALL, CLTS, SYSRET; b: UD2 */
 	/* 1 */ "mmmmmmmmm-mmm-ge"	/* f: NOP */
 	/* 2 */ "gggg----mmmmmmmm"	/* 0-3: MOV from, to control and debug registers */
-	/* 3 */ "s...----m-m-----"	/* 0: WRMSR; 4-5: SYSENTER, SYSEXIT; 8, a: escapes */
+	/* 3 */ "s...----m-m-----"	/* 0: WRMSR; 4-7: SYSENTER ... GETSEC; 8, a: escapes */
 	/* 4 */ "mmmmmmmmmmmmmmmm"
 	/* 5 */ "mmmmmmmmmmmmmmmm"
 	/* 6 */ "mmmmmmmmmmmmmmmm"
@@ -77,7 +79,7 @@ static const char two_byte_opcodes[] =
 static_assert(sizeof(one_byte_opcodes) == 256 + 1);
 static_assert(sizeof(two_byte_opcodes) == 256 + 1);
 
-/* In place of a mandatory prefix, or of its absence, which is 0: it is the same with each. */
+/* Not a prefix: with each of the mandatory ones it is the same, and without. */
 #define ANY_PREFIX	0xff
 
 /*
@@ -95,7 +97,7 @@ static const struct opcode_group {
 	{ 0x8d,   ANY_PREFIX,	 "........", "--------" },
 	{ 0x8e,   ANY_PREFIX,	 "s--ss---", "s--ss---" },
 	{ 0x8f,   ANY_PREFIX,	 ".-------", ".-------" },
-	/* MOV and XABORT, which never ends in the copy; MOV and XBEGIN, a branch */
+	/* MOV and XABORT, outside of a transaction a NOP; MOV and XBEGIN, a branch */
 	{ 0xc6,   ANY_PREFIX,	 ".-------", ".------." },
 	{ 0xc7,   ANY_PREFIX,	 ".-------", ".-------" },
 	/* INC, DEC; INC, DEC, CALL, CALL far, JMP, JMP far, PUSH */
@@ -135,7 +137,7 @@ static const struct opcode_group {
  * make of one of them belongs to the same class, except in row 1.
  */
 static const char group_7[] =
-	/*    01234567 */
+	/*       01234567 */
 	/* 0 */ "-.--..s."	/* ENCLV, VMCALL, VMLAUNCH, VMRESUME, VMXOFF, PCONFIG, WRMSRNS */
 	/* 1 */ ".w...---"	/* MONITOR, MWAIT, CLAC, STAC, TDCALL, SEAMRET, SEAMOPS, ENCLS */
 	/* 2 */ ".s---..-"	/* XGETBV, XSETBV, -, -, VMFUNC, XEND, XTEST, ENCLU */
@@ -225,29 +227,41 @@ static bool is_shadow_needed(const struct insn *sti)
 	return class == 'w' || class == '-';
 }
 
-static bool can_emulate(const struct insn *insn)
+static enum insn_run emulated_run(const struct insn *insn)
 {
 	struct insn_emulation emul;
 
 	if (insn_opcode(insn) == 0xfb && is_shadow_needed(insn))
-		return false;
+		return INSN_RUN_NEVER;
+	if (prepare_emulation(&emul, insn))
+		return INSN_RUN_NEVER;
 
-	return !prepare_emulation(&emul, insn);
+	return emulates_nothing(&emul) ? INSN_RUN_SKIP : INSN_RUN_EMULATE;
 }
 
 /* What the class of an opcode does not tell: whole forms that are refused. */
 static bool is_refused_form(const struct insn *insn)
 {
-	/* UD2 with a marker in front: the hypervisor looks for it by address. */
+	/* UD2 in fact, and a marker that tells a hypervisor to emulate the rest. */
 	if (insn->emulate_prefix_size)
 		return true;
 
-	/* Relative to EIP: the low 4 GiB, nothing that can be meant. */
+	/* Relative to EIP: somewhere in the low 4 GiB, from a slot elsewhere there. */
 	if (is_rip_relative(insn) && insn->addr_bytes != 8)
 		return true;
 
 	/* Undefined, or JMPABS. */
 	return insn->rex_prefix.nbytes == 2 && (insn->attr & INAT_NO_REX2);
+}
+
+static const struct insn_traits boosted_or_stepped = {
+	.run = INSN_RUN_BOOST,
+	.run_post = INSN_RUN_STEP,
+};
+
+static struct insn_traits alike(enum insn_run run)
+{
+	return (struct insn_traits){ .run = run, .run_post = run };
 }
 
 /**
@@ -261,32 +275,24 @@ static bool is_refused_form(const struct insn *insn)
  */
 struct insn_traits analyse_insn(const struct insn *insn)
 {
-	static const struct insn_traits never = { INSN_RUN_NEVER, INSN_RUN_NEVER };
-	static const struct insn_traits boosted = { INSN_RUN_BOOST, INSN_RUN_BOOST };
-	static const struct insn_traits stepped = { INSN_RUN_BOOST, INSN_RUN_STEP };
-	static const struct insn_traits emulated = { INSN_RUN_EMULATE, INSN_RUN_EMULATE };
-
-	if (is_refused_form(insn))
-		return never;
-
-	switch (insn_class(insn)) {
+	switch (is_refused_form(insn) ? '-' : insn_class(insn)) {
 	case '.':
-		return boosted;
+		return alike(INSN_RUN_BOOST);
 	case 'm':
-		return insn->modrm.nbytes ? boosted : never;
+		return alike(insn->modrm.nbytes ? INSN_RUN_BOOST : INSN_RUN_NEVER);
 	case 's':
-		return stepped;
-	case 'n':
-		return can_emulate(insn) ? emulated : boosted;
+		return boosted_or_stepped;
 	case 'e':
 	case 'w':
-		return can_emulate(insn) ? emulated : never;
+		return alike(emulated_run(insn));
+	case 'n':
+		return alike(emulated_run(insn) ?: INSN_RUN_BOOST);
 	case 'o':
-		return insn->x86_64 ? never : boosted;
+		return alike(insn->x86_64 ? INSN_RUN_NEVER : INSN_RUN_BOOST);
 	case 'O':
-		return insn->x86_64 ? never : stepped;
+		return insn->x86_64 ? alike(INSN_RUN_NEVER) : boosted_or_stepped;
 	default:
-		return never;
+		return alike(INSN_RUN_NEVER);
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(analyse_insn);

@@ -6,10 +6,10 @@
  * compared with what the CPU makes of the same instruction.
  */
 
-#include <linux/align.h>
-#include <linux/linkage.h>
+#include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/ptrace.h>
+#include <linux/string.h>
 #include <linux/vmalloc.h>
 
 #include <kunit/test.h>
@@ -311,6 +311,24 @@ static const struct insn_case stepped[] = {
 	{ "wrfsbase %rax", { 0xf3, 0x48, 0x0f, 0xae, 0xd0 } },
 };
 
+static const struct insn_case skipped[] = {
+	{ "hlt", { 0xf4 } },
+	{ "mwait", { 0x0f, 0x01, 0xc9 } },
+	{ "mwaitx", { 0x0f, 0x01, 0xfb } },
+	{ "nop", { 0x90 } },
+	{ "xchg %ax,%ax", { 0x66, 0x90 } },
+	{ "rex.W nop", { 0x48, 0x90 } },
+	{ "nopl (%rax)", { 0x0f, 0x1f, 0x00 } },
+	{ "nopl 8(%rax,%rax,1)", { 0x0f, 0x1f, 0x44, 0x00, 0x08 } },
+	{ "nopw 0x100(%rax,%rax,1)", { 0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x01, 0x00, 0x00 } },
+	{ "cs nopw 0x200(...)", { 0x2e, 0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x02, 0x00, 0x00 } },
+	{ "nop %eax", { 0x0f, 0x1f, 0xc0 } },
+	{ "nopl 0x10(%rip)", { 0x0f, 0x1f, 0x05, 0x10, 0x00, 0x00, 0x00 } },
+	{ "endbr64", { 0xf3, 0x0f, 0x1e, 0xfa } },
+	{ "endbr32", { 0xf3, 0x0f, 0x1e, 0xfb } },
+	{ "nopw (%rax)", { 0x66, 0x0f, 0x1f, 0x00 } },
+};
+
 static const struct insn_case emulated[] = {
 	{ "jo .+2", { 0x70, 0x00 } },
 	{ "jno .+2", { 0x71, 0x00 } },
@@ -361,23 +379,8 @@ static const struct insn_case emulated[] = {
 	{ "sti; mov %rdi,%rax", { 0xfb, 0x48, 0x89, 0xf8 } },
 	{ "sti; jmp .+0x12", { 0xfb, 0xeb, 0x10 } },
 	{ "sti; pause", { 0xfb, 0xf3, 0x90 } },
-	{ "hlt", { 0xf4 } },
-	{ "mwait", { 0x0f, 0x01, 0xc9 } },
-	{ "mwaitx", { 0x0f, 0x01, 0xfb } },
 	{ "tpause %eax", { 0x66, 0x0f, 0xae, 0xf0 } },
 	{ "umwait %r8d", { 0xf2, 0x41, 0x0f, 0xae, 0xf0 } },
-	{ "nop", { 0x90 } },
-	{ "xchg %ax,%ax", { 0x66, 0x90 } },
-	{ "rex.W nop", { 0x48, 0x90 } },
-	{ "nopl (%rax)", { 0x0f, 0x1f, 0x00 } },
-	{ "nopl 8(%rax,%rax,1)", { 0x0f, 0x1f, 0x44, 0x00, 0x08 } },
-	{ "nopw 0x100(%rax,%rax,1)", { 0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x01, 0x00, 0x00 } },
-	{ "cs nopw 0x200(...)", { 0x2e, 0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x02, 0x00, 0x00 } },
-	{ "nop %eax", { 0x0f, 0x1f, 0xc0 } },
-	{ "nopl 0x10(%rip)", { 0x0f, 0x1f, 0x05, 0x10, 0x00, 0x00, 0x00 } },
-	{ "endbr64", { 0xf3, 0x0f, 0x1e, 0xfa } },
-	{ "endbr32", { 0xf3, 0x0f, 0x1e, 0xfb } },
-	{ "nopw (%rax)", { 0x66, 0x0f, 0x1f, 0x00 } },
 };
 
 static const struct insn_case refused[] = {
@@ -514,6 +517,11 @@ static void test_stepped(struct kunit *test)
 	check_cases(test, stepped, ARRAY_SIZE(stepped), INSN_RUN_BOOST, INSN_RUN_STEP);
 }
 
+static void test_skipped(struct kunit *test)
+{
+	check_cases(test, skipped, ARRAY_SIZE(skipped), INSN_RUN_SKIP, INSN_RUN_SKIP);
+}
+
 static void test_emulated(struct kunit *test)
 {
 	check_cases(test, emulated, ARRAY_SIZE(emulated), INSN_RUN_EMULATE, INSN_RUN_EMULATE);
@@ -568,8 +576,8 @@ static void test_32bit_mode(struct kunit *test)
 
 /*
  * The results as characters: B boosted, S boosted but stepped for a post handler,
- * E emulated, - refused; in the tables below also G: see the groups, and P: a
- * prefix or an escape.
+ * K skipped, E emulated, - refused; in the tables below also G: see the groups,
+ * and P: a prefix or an escape.
  */
 static char result(const u8 *code, int len)
 {
@@ -579,6 +587,8 @@ static char result(const u8 *code, int len)
 	case INSN_RUN_BOOST:
 		return traits.run_post == INSN_RUN_STEP ? 'S' :
 		       traits.run_post == INSN_RUN_BOOST ? 'B' : '?';
+	case INSN_RUN_SKIP:
+		return traits.run_post == INSN_RUN_SKIP ? 'K' : '?';
 	case INSN_RUN_EMULATE:
 		return traits.run_post == INSN_RUN_EMULATE ? 'E' : '?';
 	case INSN_RUN_NEVER:
@@ -602,13 +612,13 @@ static const struct opcode_range one_byte_ranges[] = {
 	{ 0x3f, 0x3f, '-' }, { 0x40, 0x4f, 'P' }, { 0x50, 0x5f, 'B' }, { 0x60, 0x61, '-' },
 	{ 0x62, 0x62, 'P' }, { 0x63, 0x63, 'B' }, { 0x64, 0x67, 'P' }, { 0x68, 0x6f, 'B' },
 	{ 0x70, 0x7f, 'E' }, { 0x80, 0x81, 'B' }, { 0x82, 0x82, '-' }, { 0x83, 0x8b, 'B' },
-	{ 0x8c, 0x8f, 'G' }, { 0x90, 0x90, 'E' }, { 0x91, 0x99, 'B' }, { 0x9a, 0x9a, '-' },
+	{ 0x8c, 0x8f, 'G' }, { 0x90, 0x90, 'K' }, { 0x91, 0x99, 'B' }, { 0x9a, 0x9a, '-' },
 	{ 0x9b, 0x9b, 'B' }, { 0x9c, 0x9d, 'E' }, { 0x9e, 0xc1, 'B' }, { 0xc2, 0xc3, 'E' },
 	{ 0xc4, 0xc5, 'P' }, { 0xc6, 0xc7, 'G' }, { 0xc8, 0xc9, 'B' }, { 0xca, 0xcf, '-' },
 	{ 0xd0, 0xd3, 'B' }, { 0xd4, 0xd4, '-' }, { 0xd5, 0xd5, 'P' }, { 0xd6, 0xd6, '-' },
 	{ 0xd7, 0xdf, 'B' }, { 0xe0, 0xe3, 'E' }, { 0xe4, 0xe7, 'B' }, { 0xe8, 0xe9, 'E' },
 	{ 0xea, 0xea, '-' }, { 0xeb, 0xeb, 'E' }, { 0xec, 0xef, 'B' }, { 0xf0, 0xf0, 'P' },
-	{ 0xf1, 0xf1, '-' }, { 0xf2, 0xf3, 'P' }, { 0xf4, 0xf4, 'E' }, { 0xf5, 0xf9, 'B' },
+	{ 0xf1, 0xf1, '-' }, { 0xf2, 0xf3, 'P' }, { 0xf4, 0xf4, 'K' }, { 0xf5, 0xf9, 'B' },
 	{ 0xfa, 0xfa, 'E' }, { 0xfb, 0xfb, 'G' }, { 0xfc, 0xfd, 'B' }, { 0xfe, 0xff, 'G' },
 };
 
@@ -617,7 +627,7 @@ static const struct opcode_range two_byte_ranges[] = {
 	{ 0x00, 0x01, 'G' }, { 0x02, 0x03, 'B' }, { 0x04, 0x05, '-' }, { 0x06, 0x06, 'S' },
 	{ 0x07, 0x07, '-' }, { 0x08, 0x09, 'B' }, { 0x0a, 0x0c, '-' }, { 0x0d, 0x18, 'B' },
 	{ 0x19, 0x19, '-' }, { 0x1a, 0x1c, 'B' }, { 0x1d, 0x1d, '-' }, { 0x1e, 0x1e, 'G' },
-	{ 0x1f, 0x1f, 'E' }, { 0x20, 0x23, 'G' }, { 0x24, 0x27, '-' }, { 0x28, 0x2f, 'B' },
+	{ 0x1f, 0x1f, 'K' }, { 0x20, 0x23, 'G' }, { 0x24, 0x27, '-' }, { 0x28, 0x2f, 'B' },
 	{ 0x30, 0x30, 'S' }, { 0x31, 0x33, 'B' }, { 0x34, 0x37, '-' }, { 0x38, 0x38, 'P' },
 	{ 0x39, 0x39, '-' }, { 0x3a, 0x3a, 'P' }, { 0x3b, 0x3f, '-' }, { 0x40, 0x6b, 'B' },
 	{ 0x6c, 0x6d, '-' }, { 0x6e, 0x79, 'B' }, { 0x7a, 0x7d, '-' }, { 0x7e, 0x7f, 'B' },
@@ -713,23 +723,39 @@ static void test_every_group(struct kunit *test)
 }
 
 /* 0f 01: by ModRM.reg with a memory operand, by the whole ModRM without. */
-static void test_group_7(struct kunit *test)
+static void check_group_7(struct kunit *test, u8 prefix, const char *memory, const char (*reg)[9])
 {
-	static const char memory[] = "BBSSB-SB";
-	static const char reg[8][8 + 1] = {
-		"-B--BBSB", "BEBBB---", "BS---BB-", "-B-B---B",
-		"BBBBBBBB", "BBB--BBB", "SSSSSSSS", "-BBEBBBB",
-	};
-	u8 code[MAX_CODE] = { 0x0f, 0x01 };
+	u8 code[MAX_CODE] = { prefix, 0x0f, 0x01 };
 	int modrm;
 
 	for (modrm = 0; modrm < 256; modrm++) {
 		char want = modrm < 0xc0 ? memory[X86_MODRM_REG(modrm)] :
 			    reg[X86_MODRM_REG(modrm)][X86_MODRM_RM(modrm)];
 
-		code[2] = modrm;
-		KUNIT_EXPECT_EQ_MSG(test, result(code, MAX_CODE), want, "%*ph", 3, code);
+		code[3] = modrm;
+		KUNIT_EXPECT_EQ_MSG(test, result(code, MAX_CODE), want, "%*ph", 4, code);
 	}
+}
+
+static void test_group_7(struct kunit *test)
+{
+	static const char without[8][9] = {
+		"-B--BBSB", "BKBBB---", "BS---BB-", "-B-B---B",
+		"BBBBBBBB", "BBB--BBB", "SSSSSSSS", "-BBKBBBB",
+	};
+	static const char opsize[8][9] = {
+		"-B--BBSB", "B-BBB---", "BS---BB-", "-B-B---B",
+		"BBBBBBBB", "BBB--BBB", "SSSSSSSS", "-BB-BBBB",
+	};
+	static const char rep[8][9] = {
+		"-B--BBSB", "--------", "BS---BB-", "-B-B---B",
+		"BBBBBBBB", "BBB--BBB", "SSSSSSSS", "-BB-BBBB",
+	};
+
+	check_group_7(test, 0x2e, "BBSSB-SB", without);
+	check_group_7(test, 0x66, "BBSSB-SB", opsize);
+	check_group_7(test, 0xf2, "--------", rep);
+	check_group_7(test, 0xf3, "-----B--", rep);
 }
 
 /* NOPs with a hint, among which F3 makes ENDBR and RDSSP. */
@@ -739,7 +765,7 @@ static void test_hints(struct kunit *test)
 	int modrm;
 
 	for (modrm = 0; modrm < 256; modrm++) {
-		char want = modrm < 0xf8 ? 'B' : modrm == 0xfa || modrm == 0xfb ? 'E' : '-';
+		char want = modrm < 0xf8 ? 'B' : modrm == 0xfa || modrm == 0xfb ? 'K' : '-';
 
 		code[3] = modrm;
 		KUNIT_EXPECT_EQ_MSG(test, result(code, MAX_CODE), want, "%*ph", 4, code);
@@ -782,17 +808,16 @@ static void test_other_maps(struct kunit *test)
 static void test_sti_at_the_end(struct kunit *test)
 {
 	static const u8 code[] = { 0xfb, 0x66, 0x0f, 0x1f, 0x44 };
-	u8 *end = vmalloc(PAGE_SIZE) + PAGE_SIZE;
+	u8 *page = vmalloc(PAGE_SIZE), *end = page + PAGE_SIZE;
 	int len;
 
-	KUNIT_ASSERT_PTR_NE(test, end, (u8 *)PAGE_SIZE);
-
+	KUNIT_ASSERT_NOT_NULL(test, page);
 	for (len = 1; len <= sizeof(code); len++) {
 		memcpy(end - len, code, len);
 		KUNIT_EXPECT_EQ_MSG(test, result(end - len, len), len < 5 ? '-' : 'E',
 				    "%d bytes", len);
 	}
-	vfree(end - PAGE_SIZE);
+	vfree(page);
 }
 
 /* Emulation. */
@@ -1020,14 +1045,14 @@ static void test_returns(struct kunit *test)
 	want = regs;
 	stack[64] = CODE + 0x100;
 	stack[65] = CODE + 0x200;
-	stack[68] = CODE + 0x300;
+	stack[114] = CODE + 0x300;
 
 	want.ip = CODE + 0x100;
 	want.sp += 8;
 	expect_emulated(test, &regs, &want, INSN("ret", 0xc3));
 	want.ip = CODE + 0x200;
-	want.sp += 8 + 16;
-	expect_emulated(test, &regs, &want, INSN("ret $16", 0xc2, 0x10, 0x00));
+	want.sp += 8 + 0x180;
+	expect_emulated(test, &regs, &want, INSN("ret $0x180", 0xc2, 0x80, 0x01));
 	want.ip = CODE + 0x300;
 	want.sp += 8 + 0xfff0;
 	expect_emulated(test, &regs, &want, INSN("ret $0xfff0", 0xc2, 0xf0, 0xff));
@@ -1046,7 +1071,7 @@ static void expect_failure(struct kunit *test, struct pt_regs *regs, const u8 *c
 
 static const unsigned long unusable[] = {
 	0,			/* the user's half */
-	0x00007ffffffff000,
+	0x0000555555554000,
 	0x0000800000000000,	/* with four levels of page tables, and without */
 	0x0100000000000000,
 	0x4242424242424242,
@@ -1537,7 +1562,7 @@ static void test_cfi_checks(struct kunit *test)
 		size_t size = checks[i].size;
 		u8 code[16];
 
-		memcpy(code, checks[i].code, MAX_CODE);
+		memcpy(code, checks[i].code, sizeof(code));
 		KUNIT_EXPECT_EQ_MSG(test, cfi_check_size(code, 16), size, "%s", checks[i].text);
 		KUNIT_EXPECT_EQ_MSG(test, cfi_check_size(code, size), size, "%s", checks[i].text);
 		KUNIT_EXPECT_EQ_MSG(test, cfi_check_size(code, size - 1), 0, "%s", checks[i].text);
@@ -1557,6 +1582,7 @@ static void test_cfi_checks(struct kunit *test)
 static struct kunit_case kprobes_insn_cases[] = {
 	KUNIT_CASE(test_boosted),
 	KUNIT_CASE(test_stepped),
+	KUNIT_CASE(test_skipped),
 	KUNIT_CASE(test_emulated),
 	KUNIT_CASE(test_refused),
 	KUNIT_CASE(test_32bit_mode),

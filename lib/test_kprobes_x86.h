@@ -1,0 +1,988 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The part of the tests of kernel probes that is about x86-64: what is run in
+ * place of an instruction does what the instruction does, and handlers see the
+ * registers before and after it.
+ *
+ * An instruction is tested inside a snippet, a function that has its arguments
+ * in all registers. What it leaves in the registers, in the flags and in memory
+ * must not depend on whether, and how, the instruction is probed.
+ */
+#ifndef _TEST_KPROBES_X86_H
+#define _TEST_KPROBES_X86_H
+
+#include <linux/cleanup.h>
+#include <linux/irqflags.h>
+#include <linux/mman.h>
+#include <linux/objtool.h>
+
+#include <asm/asm.h>
+#include <asm/ibt.h>
+#include <asm/nospec-branch.h>
+#include <asm/processor-flags.h>
+#include <asm/smap.h>
+#include <asm/unwind.h>
+
+/* What a snippet starts with, and what it leaves. */
+struct cpu_state {
+	u64 ax, bx, cx, dx, si, di, bp;
+	u64 r8, r9, r10, r11, r12, r13, r14, r15;
+	u64 flags;
+	u64 memory[8];	/* si points to the middle, di one below */
+};
+
+static_assert(offsetof(struct cpu_state, di) == 40);
+static_assert(offsetof(struct cpu_state, r8) == 56);
+static_assert(offsetof(struct cpu_state, flags) == 120);
+
+/* Run the snippet at @code with a state, and change that to what it leaves. */
+void kprobes_test_run(struct cpu_state *state, unsigned long code);
+
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_run\n"
+	".type kprobes_test_run, @function\n"
+	"kprobes_test_run:\n"
+	ASM_ENDBR
+	"	push %rbp\n"
+	"	push %rbx\n"
+	"	push %r12\n"
+	"	push %r13\n"
+	"	push %r14\n"
+	"	push %r15\n"
+	"	pushfq\n"
+	"	push %rdi\n"
+	"	push %rsi\n"
+	"	pushq 120(%rdi)\n"
+	"	popfq\n"
+	"	mov (%rdi), %rax\n"
+	"	mov 8(%rdi), %rbx\n"
+	"	mov 16(%rdi), %rcx\n"
+	"	mov 24(%rdi), %rdx\n"
+	"	mov 32(%rdi), %rsi\n"
+	"	mov 48(%rdi), %rbp\n"
+	"	mov 56(%rdi), %r8\n"
+	"	mov 64(%rdi), %r9\n"
+	"	mov 72(%rdi), %r10\n"
+	"	mov 80(%rdi), %r11\n"
+	"	mov 88(%rdi), %r12\n"
+	"	mov 96(%rdi), %r13\n"
+	"	mov 104(%rdi), %r14\n"
+	"	mov 112(%rdi), %r15\n"
+	"	mov 40(%rdi), %rdi\n"
+	ANNOTATE_RETPOLINE_SAFE
+	"	call *(%rsp)\n"
+	".Lkprobes_test_returned:\n"
+	"	xchg %rdi, 8(%rsp)\n"
+	"	mov %rax, (%rdi)\n"
+	"	mov %rbx, 8(%rdi)\n"
+	"	mov %rcx, 16(%rdi)\n"
+	"	mov %rdx, 24(%rdi)\n"
+	"	mov %rsi, 32(%rdi)\n"
+	"	mov %rbp, 48(%rdi)\n"
+	"	mov %r8, 56(%rdi)\n"
+	"	mov %r9, 64(%rdi)\n"
+	"	mov %r10, 72(%rdi)\n"
+	"	mov %r11, 80(%rdi)\n"
+	"	mov %r12, 88(%rdi)\n"
+	"	mov %r13, 96(%rdi)\n"
+	"	mov %r14, 104(%rdi)\n"
+	"	mov %r15, 112(%rdi)\n"
+	"	pushfq\n"
+	"	popq 120(%rdi)\n"
+	"	pop %rax\n"
+	"	pop %rax\n"
+	"	mov %rax, 40(%rdi)\n"
+	"	popfq\n"
+	"	pop %r15\n"
+	"	pop %r14\n"
+	"	pop %r13\n"
+	"	pop %r12\n"
+	"	pop %rbx\n"
+	"	pop %rbp\n"
+	ASM_RET
+	".size kprobes_test_run, . - kprobes_test_run\n"
+	".popsection\n");
+STACK_FRAME_NON_STANDARD_FP(kprobes_test_run);
+
+/* Where snippets jump to or call, and a cell for operands relative to ip. */
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".type kprobes_test_callee, @function\n"
+	"kprobes_test_callee:\n"
+	ASM_ENDBR
+	"	mov (%rsp), %r13\n"
+	"	lea 1(%rax), %rax\n"
+	ANNOTATE_RETPOLINE_SAFE
+	"	ret\n"
+	"	int3\n"
+	".size kprobes_test_callee, . - kprobes_test_callee\n"
+	".popsection\n"
+	".pushsection .data\n"
+	".balign 8\n"
+	"kprobes_test_cell:\n"
+	"	.quad 0x1122334455667788\n"
+	".popsection\n");
+
+/**
+ * struct snippet - A function with an instruction to probe
+ * @code:	The function.
+ * @name:	Its name without kprobes_test_.
+ * @offset:	Of the instruction in it.
+ * @length:	Of the instruction.
+ * @target:	Where execution may go on other than behind it, from @code; or 0.
+ * @reserved:	0.
+ */
+struct snippet {
+	unsigned long code;
+	const char *name;
+	s32 offset;
+	s32 length;
+	s32 target;
+	s32 reserved;
+};
+
+extern const struct snippet kprobes_test_snippets[], kprobes_test_snippets_end[];
+
+#define SNIPPET_TABLE(lines)						\
+	".pushsection .rodata.kprobes_test, \"a\"\n" lines ".popsection\n"
+
+/* The labels: 880 the function, 881 the instruction, 882 behind that. */
+#define __SNIPPET(name, before, insn, after, target)			\
+	asm(".irp name, " name "\n"					\
+	    ".pushsection .text\n"					\
+	    ".balign 16\n"						\
+	    ".type kprobes_test_\\name, @function\n"			\
+	    "kprobes_test_\\name:\n"					\
+	    "880:\n"							\
+	    ASM_ENDBR							\
+	    before "\n"							\
+	    "881:	" insn "\n"					\
+	    "882:	" after "\n"					\
+	    "	int3\n"							\
+	    ".size kprobes_test_\\name, . - 880b\n"			\
+	    ".popsection\n"						\
+	    ".pushsection .rodata.kprobes_test_names, \"a\"\n"		\
+	    "883:	.asciz \"\\name\"\n"				\
+	    ".popsection\n"						\
+	    SNIPPET_TABLE("	.quad kprobes_test_\\name, 883b\n"	\
+			  "	.long 881b - 880b, 882b - 881b\n"	\
+			  "	.long " target ", 0\n")			\
+	    ".endr\n")
+
+#define RETURN			ANNOTATE_RETPOLINE_SAFE "ret\n"
+
+#define INDIRECT		ANNOTATE_RETPOLINE_SAFE
+
+/* An instruction that does not branch. */
+#define SNIPPET(name, before, insn, after)				\
+	__SNIPPET(name, before, insn, after "\n" RETURN, "0")
+
+/* One that may, to label 1 of the snippet. What it did shows in r14. */
+#define BRANCH_SNIPPET(name, insn)					\
+	__SNIPPET(name, "", insn,					\
+		  "mov $1, %r14d\n" RETURN				\
+		  "int3\n"						\
+		  "1: mov $2, %r14d\n" RETURN,				\
+		  "1b - 880b")
+
+/* One that calls the callee, or jumps there and never comes back. */
+#define CALL_SNIPPET(name, before, insn)				\
+	__SNIPPET(name, before, insn, RETURN,				\
+		  "kprobes_test_callee - 880b")
+
+#define JUMP_SNIPPET(name, before, insn)				\
+	__SNIPPET(name, before, insn, "",				\
+		  "kprobes_test_callee - 880b")
+
+/* One that returns to kprobes_test_run. */
+#define RETURN_SNIPPET(name, insn)					\
+	__SNIPPET(name, "", ANNOTATE_RETPOLINE_SAFE insn, "",		\
+		  ".Lkprobes_test_returned - 880b")
+
+#define STORE_CALLEE							\
+	"lea kprobes_test_callee(%rip), %rax\n"				\
+	"mov %rax, (%rsi)\n"						\
+	"mov %rax, 8(%rsi)\n"						\
+	"mov %rax, 16(%rsi)\n"
+
+asm(SNIPPET_TABLE("kprobes_test_snippets:\n"));
+
+/* A copy does what the original does. */
+SNIPPET("add", "", "add %rdx, %rax", "");
+SNIPPET("adc", "", "adc $0x12345678, %rax", "");
+SNIPPET("imul", "", "imul $77, %rbx, %rax", "");
+SNIPPET("push", "", "push %rdx", "pop %rax");
+SNIPPET("push_mem", "", "push (%rsi)", "pop %rax");
+SNIPPET("pop", "push %rdx", "pop %rax", "");
+SNIPPET("leave", "push %rbp\n mov %rsp, %rbp", "leave", "");
+SNIPPET("xchg", "", "xchg %rdx, %rax", "");
+SNIPPET("inc_mem", "", "lock incq (%rsi)", "");
+SNIPPET("store", "", "mov %rdx, 8(%rsi)", "");
+SNIPPET("load", "", "mov (%rsi, %rcx, 8), %rax", "");
+SNIPPET("cmov", "", "cmovz %rdx, %rax", "");
+SNIPPET("setc", "", "setc %al", "");
+SNIPPET("std", "", "std", "cld");
+SNIPPET("rep_stos", "lea (%rsi), %rdi", "rep stosb", "");
+SNIPPET("lea_rip", "", "lea 0x40(%rip), %rax", "");
+SNIPPET("load_rip", "", "mov kprobes_test_cell(%rip), %rax", "");
+SNIPPET("compare_rip", "", "cmpl $0x55667788, kprobes_test_cell(%rip)", "");
+SNIPPET("lfence", "", "lfence", "");
+SNIPPET("push_sp", "", "push %rsp", "pop %rax\n sub %rsp, %rax");
+SNIPPET("pop_mem", "push %rdx", "popq 8(%rsi)", "");
+SNIPPET("add_sp", "push %rdx", "lea 8(%rsp), %rsp", "");
+
+/* Branches, and what else is emulated. */
+BRANCH_SNIPPET("je", "je 1f");
+BRANCH_SNIPPET("jne", "jne 1f");
+BRANCH_SNIPPET("jb", "jb 1f");
+BRANCH_SNIPPET("jbe", "jbe 1f");
+BRANCH_SNIPPET("js", "js 1f");
+BRANCH_SNIPPET("jo", "jo 1f");
+BRANCH_SNIPPET("jp", "jp 1f");
+BRANCH_SNIPPET("jl", "jl 1f");
+BRANCH_SNIPPET("jg", "{disp32} jg 1f");
+BRANCH_SNIPPET("je_near", "{disp32} je 1f");
+BRANCH_SNIPPET("jnp_near", "{disp32} jnp 1f");
+BRANCH_SNIPPET("loop", "loop 1f");
+BRANCH_SNIPPET("loope", "loope 1f");
+BRANCH_SNIPPET("loopne", "loopne 1f");
+BRANCH_SNIPPET("loop_ecx", "addr32 loop 1f");
+BRANCH_SNIPPET("jrcxz", "jrcxz 1f");
+BRANCH_SNIPPET("jecxz", "jecxz 1f");
+JUMP_SNIPPET("jmp", "", "jmp kprobes_test_callee");
+JUMP_SNIPPET("jmp_reg", "lea kprobes_test_callee(%rip), %r11", INDIRECT "jmp *%r11");
+JUMP_SNIPPET("jmp_mem", STORE_CALLEE, INDIRECT "jmp *8(%rsi)");
+JUMP_SNIPPET("jmp_mem_index", STORE_CALLEE, INDIRECT "jmp *(%rsi, %rcx, 8)");
+CALL_SNIPPET("call", "", "call kprobes_test_callee");
+CALL_SNIPPET("call_reg", "lea kprobes_test_callee(%rip), %rbx", INDIRECT "call *%rbx");
+CALL_SNIPPET("call_mem", STORE_CALLEE, INDIRECT "call *(%rsi)");
+CALL_SNIPPET("call_mem_index", STORE_CALLEE, INDIRECT "call *(%rsi, %rcx, 8)");
+RETURN_SNIPPET("ret", "ret");
+RETURN_SNIPPET("ret_imm", "ret $0");
+SNIPPET("nop", "", "nop", "");
+SNIPPET("nopl", "", "nopl 8(%rax, %rax)", "");
+SNIPPET("cli", "", "cli", "");
+SNIPPET("sti", "", "sti", "nop");
+SNIPPET("pushf", "", "pushfq", "pop %rax");
+SNIPPET("popf", "pushq $0xad7", "popfq", "");
+SNIPPET("popf_off", "pushq $0x046", "popfq", "");
+
+/* Stepped where there is a post handler: they change how that would run. */
+SNIPPET("mov_es", "mov %es, %eax", "mov %eax, %es", "");
+SNIPPET("mov_ds", "mov %ds, %eax", "mov %eax, %ds", "");
+SNIPPET("mov_cr0", "mov %cr0, %rbx", "mov %rbx, %cr0", "");
+SNIPPET("clts", "", "clts", "");
+
+/* Stepped always: their faults are fixed up. di is a good address, or a bad one. */
+SNIPPET("fault_load", "", "mov (%rdi), %rax",
+	RETURN "int3\n 1: mov $-1, %rbx\n" _ASM_EXTABLE(881b, 1b));
+SNIPPET("fault_store", "", "mov %rdx, (%rdi)",
+	RETURN "int3\n 1: mov $-1, %rbx\n" _ASM_EXTABLE(881b, 1b));
+SNIPPET("fault_user", ASM_STAC, "mov (%rdi), %rax",
+	ASM_CLAC RETURN "int3\n 1:\n" ASM_CLAC "mov $-1, %rbx\n" _ASM_EXTABLE_UA(881b, 1b));
+
+asm(SNIPPET_TABLE("kprobes_test_snippets_end:\n"));
+
+static const void *snippet_gen_params(const void *prev, char *desc)
+{
+	const struct snippet *next = prev ? (const struct snippet *)prev + 1
+					  : kprobes_test_snippets;
+
+	if (next == kprobes_test_snippets_end)
+		return NULL;
+	strscpy(desc, next->name, KUNIT_PARAM_DESC_SIZE);
+	return next;
+}
+
+static const struct snippet *find_snippet(const char *name)
+{
+	const struct snippet *snippet = kprobes_test_snippets;
+
+	while (strcmp(snippet->name, name))
+		snippet++;
+	return snippet;
+}
+
+static unsigned long insn_address(const struct snippet *snippet)
+{
+	return snippet->code + snippet->offset;
+}
+
+/* ----------------------------------------------------- probed and unprobed */
+
+static const u64 input_flags[] = {
+	0, X86_EFLAGS_CF, X86_EFLAGS_ZF, X86_EFLAGS_SF, X86_EFLAGS_OF, X86_EFLAGS_PF,
+	X86_EFLAGS_DF, X86_EFLAGS_SF | X86_EFLAGS_OF,
+	X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF | X86_EFLAGS_ZF | X86_EFLAGS_SF |
+	X86_EFLAGS_OF,
+};
+
+#define INPUT_COUNTS	3	/* in cx */
+#define INPUTS		(2 * INPUT_COUNTS * ARRAY_SIZE(input_flags))
+
+static struct cpu_state state;
+
+/* With interrupts on where @input is even. */
+static void set_input(unsigned int input)
+{
+	u64 *word = &state.ax;
+
+	for (unsigned int i = 0; i < sizeof(state) / sizeof(*word); i++)
+		word[i] = 0x0101010101010101 * (i + 1);
+	state.flags = input % 2 ? X86_EFLAGS_FIXED : X86_EFLAGS_FIXED | X86_EFLAGS_IF;
+	state.cx = input / 2 % INPUT_COUNTS;
+	state.flags |= input_flags[input / 2 / INPUT_COUNTS];
+	state.si = (unsigned long)&state.memory[4];
+	state.di = (unsigned long)&state.memory[3];
+}
+
+static void run(const struct snippet *snippet)
+{
+	unsigned long flags;
+
+	if (state.flags & X86_EFLAGS_IF) {
+		kprobes_test_run(&state, snippet->code);
+	} else {
+		local_irq_save(flags);
+		kprobes_test_run(&state, snippet->code);
+		local_irq_restore(flags);
+	}
+}
+
+static void expect_state(struct kunit *test, const struct cpu_state *expected, const char *how,
+			 unsigned int input)
+{
+	const u64 *want = &expected->ax, *got = &state.ax;
+
+	if (!memcmp(expected, &state, sizeof(state)))
+		return;
+	for (unsigned int i = 0; i < sizeof(state) / sizeof(*got); i++)
+		KUNIT_ASSERT_EQ_MSG(test, got[i], want[i], "word %u, %s, input %u", i, how, input);
+}
+
+static unsigned long pre_ip, post_ip, post_flags;
+
+static int record_pre(struct test_probe *p, struct pt_regs *regs)
+{
+	pre_ip = regs->ip;
+	return 0;
+}
+
+static void record_post(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	on_post(kp, regs, flags);
+	post_ip = regs->ip;
+	post_flags = regs->flags;
+}
+
+/* Make probe @name one of the snippet's instruction, that records what it sees. */
+static struct kprobe *snippet_probe(char name, const struct snippet *snippet, bool post)
+{
+	struct kprobe *kp = probe(name, NULL);
+
+	kp->addr = (kprobe_opcode_t *)insn_address(snippet);
+	kp->post_handler = post ? record_post : NULL;
+	test_probe(name)->act = record_pre;
+	return kp;
+}
+
+static bool may_go_on_at(const struct snippet *snippet, unsigned long ip)
+{
+	return ip == insn_address(snippet) + snippet->length ||
+	       (snippet->target && ip == snippet->code + snippet->target);
+}
+
+static void expect_same(struct kunit *test, const struct snippet *snippet,
+			const struct cpu_state *expected, bool post)
+{
+	const char *how = post ? "with a post handler" : "probed";
+
+	for (unsigned int i = 0; i < INPUTS; i++) {
+		set_input(i);
+		clear_journal();
+		run(snippet);
+		KUNIT_ASSERT_STREQ(test, journal, post ? "aA" : "a");
+		KUNIT_ASSERT_EQ(test, pre_ip, insn_address(snippet) + 1);
+		if (post) {
+			KUNIT_ASSERT_TRUE(test, may_go_on_at(snippet, post_ip));
+			KUNIT_ASSERT_EQ(test, post_flags & X86_EFLAGS_IF,
+					state.flags & X86_EFLAGS_IF);
+		}
+		expect_state(test, &expected[i], how, i);
+	}
+}
+
+static struct cpu_state *expect_what_is_unprobed(struct kunit *test, const struct snippet *snippet)
+{
+	struct cpu_state *expected = kunit_kcalloc(test, INPUTS, sizeof(*expected), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, expected);
+	for (unsigned int i = 0; i < INPUTS; i++) {
+		set_input(i);
+		run(snippet);
+		expected[i] = state;
+	}
+	return expected;
+}
+
+static void insn_does_the_same(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	const struct cpu_state *expected = expect_what_is_unprobed(test, snippet);
+	struct kprobe *a;
+
+	for (int post = 0; post < 2; post++) {
+		a = snippet_probe('a', snippet, post);
+		ASSERT_REGISTERED(test, a);
+		KUNIT_EXPECT_PTR_EQ(test, a->addr, (void *)insn_address(snippet));
+		expect_same(test, snippet, expected, post);
+		KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+		unregister_kprobe(a);
+	}
+	set_input(0);
+	clear_journal();
+	run(snippet);
+	KUNIT_EXPECT_STREQ(test, journal, "");
+	expect_state(test, &expected[0], "probed no more", 0);
+}
+
+/* What a handler runs into is skipped, and its displaced instruction is run all the same. */
+static int run_in_handler(struct test_probe *p, struct pt_regs *regs)
+{
+	run((const struct snippet *)p->data);
+	return 0;
+}
+
+static void skipped_insn_does_the_same(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	const struct cpu_state *expected = expect_what_is_unprobed(test, snippet);
+	struct kprobe *a = post_probe('a', TRACED->symbol);
+	struct kprobe *b = snippet_probe('b', snippet, true);
+	unsigned int off;
+
+	test_probe('a')->act = run_in_handler;
+	test_probe('a')->data = (unsigned long)snippet;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	for (off = 1; off < INPUTS; off += 2) {
+		set_input(off);
+		EXPECT_CALL(test, TRACED, "aA");
+		expect_state(test, &expected[off], "skipped", off);
+	}
+	KUNIT_EXPECT_EQ(test, b->nmissed, INPUTS / 2);
+	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+}
+
+static void inside_of_insn_is_not_probed(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	struct kprobe *a = snippet_probe('a', snippet, false);
+
+	for (int i = 1; i < snippet->length; i++) {
+		a->addr = (kprobe_opcode_t *)insn_address(snippet) + i;
+		EXPECT_REFUSED(test, a, -EILSEQ);
+	}
+}
+
+/* The instruction behind the return is INT3. */
+static void trap_is_not_probed(struct kunit *test)
+{
+	const struct snippet *ret = find_snippet("ret");
+	struct kprobe *a = snippet_probe('a', ret, false);
+
+	a->offset = ret->length;
+	EXPECT_REFUSED(test, a, -EILSEQ);
+}
+
+/* ---------------------------------------------------- faults of the instruction */
+
+static const struct fault {
+	const char *desc;
+	const char *snippet;
+	unsigned long address;
+} faults[] = {
+	{ "load, page fault", "fault_load", (unsigned long)BAD_ADDRESS },
+	{ "load, not canonical", "fault_load", BIT(63) },
+	{ "store, page fault", "fault_store", (unsigned long)BAD_ADDRESS },
+	{ "user access, page fault", "fault_user", PAGE_SIZE },
+};
+
+KUNIT_ARRAY_PARAM_DESC(fault, faults, desc);
+
+static void run_fault(const struct fault *fault, unsigned int input)
+{
+	set_input(input);
+	state.di = fault->address;
+	clear_journal();
+	run(find_snippet(fault->snippet));
+}
+
+static struct cpu_state *expect_unprobed_fault(struct kunit *test, const struct fault *fault)
+{
+	struct cpu_state *expected = kunit_kcalloc(test, INPUTS, sizeof(*expected), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, expected);
+	for (unsigned int i = 0; i < INPUTS; i++) {
+		run_fault(fault, i);
+		KUNIT_ASSERT_EQ(test, state.bx, ~0ULL);
+		expected[i] = state;
+	}
+	return expected;
+}
+
+/* The fixup is reached as if there were no probe, and the instruction has not run. */
+static void fault_is_fixed_up(struct kunit *test)
+{
+	const struct fault *fault = test->param_value;
+	const struct cpu_state *expected = expect_unprobed_fault(test, fault);
+	struct kprobe *a, *b = probe('b', TARGET->symbol);
+
+	ASSERT_REGISTERED(test, b);
+	for (int post = 0; post < 2; post++) {
+		a = snippet_probe('a', find_snippet(fault->snippet), post);
+		ASSERT_REGISTERED(test, a);
+		for (unsigned int i = 0; i < INPUTS; i++) {
+			run_fault(fault, i);
+			KUNIT_ASSERT_STREQ(test, journal, "a");
+			expect_state(test, &expected[i], post ? "with a post handler" : "probed",
+				     i);
+			EXPECT_CALL(test, TARGET, "b");
+		}
+		unregister_kprobe(a);
+	}
+}
+
+/* Some more so in a handler. */
+static void skipped_fault_is_fixed_up(struct kunit *test)
+{
+	const struct fault *fault = test->param_value;
+	const struct snippet *snippet = find_snippet(fault->snippet);
+	struct kprobe *a = post_probe('a', TRACED->symbol);
+	struct kprobe *b = snippet_probe('b', snippet, true);
+	struct cpu_state expected;
+
+	run_fault(fault, 1);
+	expected = state;
+	test_probe('a')->act = run_in_handler;
+	test_probe('a')->data = (unsigned long)snippet;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	set_input(1);
+	state.di = fault->address;
+	EXPECT_CALL(test, TRACED, "aA");
+	expect_state(test, &expected, "skipped", 1);
+	KUNIT_EXPECT_EQ(test, b->nmissed, 1);
+}
+
+/* A fault that is dealt with lets the instruction run again, and the probe be hit again. */
+static void fault_may_sleep(struct kunit *test)
+{
+	struct kprobe *a = snippet_probe('a', find_snippet("fault_user"), true);
+	unsigned long page;
+
+	page = kunit_vm_mmap(test, NULL, 0, 2 * PAGE_SIZE, PROT_READ | PROT_WRITE,
+			     MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	KUNIT_ASSERT_LT(test, page, TASK_SIZE);
+	ASSERT_REGISTERED(test, a);
+	for (int i = 0; i < 2; i++) {
+		set_input(0);
+		state.di = page;
+		clear_journal();
+		run(find_snippet("fault_user"));
+		KUNIT_EXPECT_STREQ(test, journal, i ? "aA" : "aaA");
+		KUNIT_EXPECT_EQ(test, state.ax, 0);
+		KUNIT_EXPECT_TRUE(test, state.flags & X86_EFLAGS_IF);
+	}
+
+	/* The same without a post handler. */
+	unregister_kprobe(a);
+	a = snippet_probe('a', find_snippet("fault_user"), false);
+	ASSERT_REGISTERED(test, a);
+	set_input(0);
+	state.di = page + PAGE_SIZE;
+	clear_journal();
+	run(find_snippet("fault_user"));
+	KUNIT_EXPECT_STREQ(test, journal, "aa");
+	KUNIT_EXPECT_EQ(test, state.ax, 0);
+}
+
+/* ----------------------------------------------------------------- registers */
+
+static struct pt_regs seen;
+
+static int see_and_change(struct test_probe *p, struct pt_regs *regs)
+{
+	seen = *regs;
+	regs->dx = p->data;
+	regs->cx = p->data;
+	regs->di = (unsigned long)&state.memory[3];
+	return 0;
+}
+
+static void change_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	on_post(kp, regs, flags);
+	regs->r12 = regs->ax;
+	regs->flags |= X86_EFLAGS_CF;
+}
+
+static void expect_seen(struct kunit *test, const struct cpu_state *given)
+{
+	KUNIT_EXPECT_EQ(test, seen.ax, given->ax);
+	KUNIT_EXPECT_EQ(test, seen.bx, given->bx);
+	KUNIT_EXPECT_EQ(test, seen.cx, given->cx);
+	KUNIT_EXPECT_EQ(test, seen.dx, given->dx);
+	KUNIT_EXPECT_EQ(test, seen.si, given->si);
+	KUNIT_EXPECT_EQ(test, seen.di, given->di);
+	KUNIT_EXPECT_EQ(test, seen.bp, given->bp);
+	KUNIT_EXPECT_EQ(test, seen.r8, given->r8);
+	KUNIT_EXPECT_EQ(test, seen.r9, given->r9);
+	KUNIT_EXPECT_EQ(test, seen.r10, given->r10);
+	KUNIT_EXPECT_EQ(test, seen.r11, given->r11);
+	KUNIT_EXPECT_EQ(test, seen.r12, given->r12);
+	KUNIT_EXPECT_EQ(test, seen.r13, given->r13);
+	KUNIT_EXPECT_EQ(test, seen.r14, given->r14);
+	KUNIT_EXPECT_EQ(test, seen.r15, given->r15);
+	KUNIT_EXPECT_EQ(test, seen.flags & ~X86_EFLAGS_RF, given->flags);
+}
+
+static void run_changed(struct kunit *test, const struct snippet *snippet, bool post,
+			unsigned int input, unsigned long value)
+{
+	struct kprobe *a = snippet_probe('a', snippet, post);
+	struct cpu_state given;
+
+	test_probe('a')->act = see_and_change;
+	test_probe('a')->data = value;
+	a->post_handler = post ? change_after : NULL;
+	ASSERT_REGISTERED(test, a);
+	set_input(input);
+	state.di = (unsigned long)BAD_ADDRESS;
+	given = state;
+	run(snippet);
+	expect_seen(test, &given);
+	unregister_kprobe(a);
+}
+
+/* However the instruction is run: copied, emulated, stepped. */
+static void handlers_see_and_change_registers(struct kunit *test)
+{
+	for (unsigned int i = 0; i < 4; i++) {
+		bool post = i / 2;
+
+		run_changed(test, find_snippet("add"), post, i, 1000);
+		KUNIT_EXPECT_EQ(test, state.ax, 0x0101010101010101 + 1000);
+		KUNIT_EXPECT_EQ(test, state.r12, post ? state.ax : 0x0101010101010101 * 12);
+		KUNIT_EXPECT_EQ(test, state.flags & X86_EFLAGS_CF, post);
+
+		run_changed(test, find_snippet("jrcxz"), post, i, 0);
+		KUNIT_EXPECT_EQ(test, state.r14, 2);
+		run_changed(test, find_snippet("jrcxz"), post, i, 1);
+		KUNIT_EXPECT_EQ(test, state.r14, 1);
+		KUNIT_EXPECT_EQ(test, state.flags & X86_EFLAGS_CF, post);
+
+		run_changed(test, find_snippet("fault_load"), post, i, 0);
+		KUNIT_EXPECT_EQ(test, state.ax, state.memory[3]);
+		KUNIT_EXPECT_EQ(test, state.r12, post ? state.ax : 0x0101010101010101 * 12);
+		KUNIT_EXPECT_EQ(test, state.flags & X86_EFLAGS_CF, post);
+	}
+}
+
+static void ip_is_behind_the_breakpoint(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = post_probe('a', place->symbol);
+
+	a->post_handler = record_post;
+	test_probe('a')->act = record_pre;
+	ASSERT_REGISTERED(test, a);
+	EXPECT_CALL(test, place, "aA");
+	KUNIT_EXPECT_EQ(test, pre_ip, (unsigned long)a->addr + 1);
+	if (kprobe_ftrace(a))
+		KUNIT_EXPECT_EQ(test, post_ip, (unsigned long)a->addr + MCOUNT_INSN_SIZE);
+	else
+		KUNIT_EXPECT_GT(test, post_ip, (unsigned long)a->addr);
+}
+
+/* ------------------------------------------------------- a function's entry */
+
+/* A function without ENDBR. */
+void kprobes_test_plain(void);
+
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_plain\n"
+	".type kprobes_test_plain, @function\n"
+	"kprobes_test_plain:\n"
+	"	nopl 8(%rax, %rax)\n"
+	ASM_RET
+	".size kprobes_test_plain, . - kprobes_test_plain\n"
+	".popsection\n");
+
+#define ENDBR_SIZE	(IS_ENABLED(CONFIG_X86_KERNEL_IBT) ? ENDBR_INSN_SIZE : 0)
+
+static void expect_entry(struct kunit *test, const char *symbol, unsigned int offset,
+			 unsigned int at, bool entry)
+{
+	struct kprobe *a = probe('a', symbol), *b = probe('b', NULL);
+	unsigned long start;
+
+	a->offset = at;
+	ASSERT_REGISTERED(test, a);
+	start = (unsigned long)a->addr - at;
+	unregister_kprobe(a);
+
+	a->addr = NULL;
+	a->offset = offset;
+	ASSERT_REGISTERED(test, a);
+	b->addr = (kprobe_opcode_t *)start;
+	b->offset = offset;
+	ASSERT_REGISTERED(test, b);
+	KUNIT_EXPECT_EQ(test, (unsigned long)a->addr, start + at);
+	KUNIT_EXPECT_PTR_EQ(test, a->addr, b->addr);
+	KUNIT_EXPECT_EQ(test, !!(a->flags & KPROBE_FLAG_ON_FUNC_ENTRY), entry);
+	KUNIT_EXPECT_EQ(test, !!(b->flags & KPROBE_FLAG_ON_FUNC_ENTRY), entry);
+	unregister_kprobe(a);
+	unregister_kprobe(b);
+	a->addr = NULL;
+}
+
+/* The entry is behind ENDBR: that one is for the CPU to see. */
+static void entry_is_behind_endbr(struct kunit *test)
+{
+	expect_entry(test, "kprobes_test_frame", 0, ENDBR_SIZE, true);
+	expect_entry(test, "kprobes_test_frame", ENDBR_SIZE, ENDBR_SIZE, true);
+	expect_entry(test, "kprobes_test_frame", ENDBR_SIZE + 1, ENDBR_SIZE + 1, false);
+	expect_entry(test, "mktime64", 0, ENDBR_SIZE, true);
+	expect_entry(test, "mktime64", ENDBR_SIZE, ENDBR_SIZE, true);
+	expect_entry(test, "kprobes_test_plain", 0, 0, true);
+	expect_entry(test, "kprobes_test_plain", 5, 5, false);
+}
+
+/* Behind ENDBR there is the call of ftrace: one instruction, whether in use or not. */
+static void inside_of_entry_is_not_probed(struct kunit *test)
+{
+	struct kprobe *a = probe('a', "mktime64");
+
+	if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE))
+		kunit_skip(test, "no probes through ftrace");
+	for (int armed = 0; armed < 2; armed++) {
+		for (unsigned int i = 1; i < MCOUNT_INSN_SIZE; i++) {
+			a->offset = ENDBR_SIZE + i;
+			EXPECT_REFUSED(test, a, -EILSEQ);
+		}
+		if (!armed)
+			ASSERT_REGISTERED(test, probe('b', "mktime64"));
+	}
+	a->offset = ENDBR_SIZE + MCOUNT_INSN_SIZE;
+	ASSERT_REGISTERED(test, a);
+	EXPECT_CALL(test, TRACED, "ba");
+}
+
+/* ----------------------------------------------------- stacks and neighbours */
+
+/* An instruction at each of frame_offsets[]. */
+u64 kprobes_test_frame(u64 arg);
+
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_frame\n"
+	".type kprobes_test_frame, @function\n"
+	"kprobes_test_frame:\n"
+	ASM_ENDBR
+	"	push %rbx\n"
+	"	push %r12\n"
+	"	lea 1(%rdi), %rax\n"
+	"	pop %r12\n"
+	"	pop %rbx\n"
+	ANNOTATE_RETPOLINE_SAFE
+	"	ret\n"
+	"	int3\n"
+	".size kprobes_test_frame, . - kprobes_test_frame\n"
+	".popsection\n");
+
+static const unsigned int frame_offsets[] = { 0, 1, 3, 7, 9, 10 };
+
+#define FRAME_INSNS	ARRAY_SIZE(frame_offsets)
+
+static struct kprobe *frame_probe(char name, unsigned int insn)
+{
+	struct kprobe *kp = post_probe(name, "kprobes_test_frame");
+
+	kp->offset = ENDBR_SIZE + frame_offsets[insn];
+	return kp;
+}
+
+static void neighbours_are_probed(struct kunit *test)
+{
+	static const struct place frame = { "kprobes_test_frame", kprobes_test_frame, ARG + 1 };
+	struct kprobe *all[FRAME_INSNS];
+	unsigned int i;
+
+	for (i = 0; i < FRAME_INSNS; i++)
+		all[i] = frame_probe('a' + i, i);
+	KUNIT_ASSERT_EQ(test, register_kprobes(all, FRAME_INSNS), 0);
+	EXPECT_CALL(test, &frame, "aAbBcCdDeEfF");
+	for (i = 0; i < FRAME_INSNS; i += 2)
+		unregister_kprobe(all[i]);
+	EXPECT_CALL(test, &frame, "bBdDfF");
+	for (i = 0; i < FRAME_INSNS; i += 2) {
+		all[i]->addr = NULL;
+		all[i]->post_handler = NULL;
+		ASSERT_REGISTERED(test, all[i]);
+	}
+	EXPECT_CALL(test, &frame, "abBcdDefF");
+}
+
+static noinline __noclone u64 kprobes_test_middle(u64 arg)
+{
+	return kprobes_test_frame(arg) + 1;
+}
+
+static noinline __noclone u64 kprobes_test_outer(u64 arg)
+{
+	return kprobes_test_middle(arg) + 1;
+}
+
+static noinline __noclone u64 kprobes_test_traced_outer(u64 arg)
+{
+	return mktime64(arg, 1, 1, 0, 0, 0) + 1;
+}
+
+#define TRACE_LENGTH	32
+
+static unsigned long trace_from_here[TRACE_LENGTH], trace_from_regs[TRACE_LENGTH];
+static unsigned long post_trace_from_here[TRACE_LENGTH], post_trace_from_regs[TRACE_LENGTH];
+
+/* Addresses on the stack, up to a 0. */
+static void save_trace(unsigned long *trace, struct pt_regs *regs)
+{
+	struct unwind_state unwind;
+	unsigned int i = 0;
+
+	for (unwind_start(&unwind, current, regs, NULL);
+	     !unwind_done(&unwind) && i < TRACE_LENGTH - 1; unwind_next_frame(&unwind))
+		trace[i++] = unwind_get_return_address(&unwind);
+	trace[i] = 0;
+}
+
+static int trace_pre(struct test_probe *p, struct pt_regs *regs)
+{
+	save_trace(trace_from_here, NULL);
+	save_trace(trace_from_regs, regs);
+	return 0;
+}
+
+static void trace_post(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	save_trace(post_trace_from_here, NULL);
+	save_trace(post_trace_from_regs, regs);
+}
+
+static bool is_in(unsigned long address, const char *function)
+{
+	char name[KSYM_SYMBOL_LEN];
+
+	sprint_symbol_no_offset(name, address);
+	return !strcmp(strim(strreplace(name, '[', '\0')), function);
+}
+
+/* Is each of the functions, up to a NULL, called by the next one? */
+static void expect_trace(struct kunit *test, const unsigned long *trace,
+			 const char * const *functions, const char *what, unsigned int insn)
+{
+	unsigned int i = 0;
+
+	while (trace[i] && !is_in(trace[i], functions[0]))
+		i++;
+	for (; *functions; i++, functions++) {
+		KUNIT_ASSERT_NE_MSG(test, trace[i], 0, "%s: no %s, instruction %u", what,
+				    *functions, insn);
+		KUNIT_EXPECT_TRUE_MSG(test, is_in(trace[i], *functions),
+				      "%s: %pS instead of %s, instruction %u", what,
+				      (void *)trace[i], *functions, insn);
+	}
+}
+
+static void expect_traces(struct kunit *test, const char * const *functions,
+			  const char * const *functions_after, unsigned int insn)
+{
+	expect_trace(test, trace_from_here, functions, "pre handler", insn);
+	expect_trace(test, post_trace_from_here, functions_after, "post handler", insn);
+
+	/* From registers it is walked from their caller on. */
+	expect_trace(test, trace_from_regs, functions + 1, "registers", insn);
+	expect_trace(test, post_trace_from_regs, functions_after + 1, "registers after", insn);
+	KUNIT_EXPECT_TRUE(test, is_in(trace_from_regs[0], functions[1]));
+	KUNIT_EXPECT_TRUE(test, is_in(post_trace_from_regs[0], functions_after[1]));
+}
+
+static void stack_is_walked(struct kunit *test)
+{
+	static const char * const functions[] = {
+		"kprobes_test_frame", "kprobes_test_middle", "kprobes_test_outer",
+		"stack_is_walked", "kunit_try_run_case", NULL
+	};
+	struct kprobe *a;
+
+	if (!IS_ENABLED(CONFIG_UNWINDER_ORC))
+		kunit_skip(test, "needs the ORC unwinder");
+	for (unsigned int insn = 0; insn < FRAME_INSNS; insn++) {
+		bool returns = insn == FRAME_INSNS - 1;
+
+		a = frame_probe('a', insn);
+		a->addr = NULL;
+		a->post_handler = trace_post;
+		test_probe('a')->act = trace_pre;
+		ASSERT_REGISTERED(test, a);
+		KUNIT_EXPECT_EQ(test, kprobes_test_outer(ARG), ARG + 3);
+		unregister_kprobe(a);
+		expect_traces(test, functions, functions + returns, insn);
+	}
+}
+
+static void stack_is_walked_from_a_traced_function(struct kunit *test)
+{
+	static const char * const functions[] = {
+		"mktime64", "kprobes_test_traced_outer",
+		"stack_is_walked_from_a_traced_function", "kunit_try_run_case", NULL
+	};
+	struct kprobe *a = post_probe('a', "mktime64");
+
+	if (!IS_ENABLED(CONFIG_UNWINDER_ORC))
+		kunit_skip(test, "needs the ORC unwinder");
+	a->post_handler = trace_post;
+	test_probe('a')->act = trace_pre;
+	ASSERT_REGISTERED(test, a);
+	KUNIT_EXPECT_EQ(test, kprobes_test_traced_outer(ARG), TRACED->result + 1);
+	expect_traces(test, functions, functions, 0);
+}
+
+static struct kunit_case kprobes_x86_cases[] = {
+	KUNIT_CASE_PARAM(insn_does_the_same, snippet_gen_params),
+	KUNIT_CASE_PARAM(skipped_insn_does_the_same, snippet_gen_params),
+	KUNIT_CASE_PARAM(inside_of_insn_is_not_probed, snippet_gen_params),
+	KUNIT_CASE(trap_is_not_probed),
+	KUNIT_CASE_PARAM(fault_is_fixed_up, fault_gen_params),
+	KUNIT_CASE_PARAM(skipped_fault_is_fixed_up, fault_gen_params),
+	KUNIT_CASE(fault_may_sleep),
+	KUNIT_CASE(handlers_see_and_change_registers),
+	KUNIT_CASE_PARAM(ip_is_behind_the_breakpoint, place_gen_params),
+	KUNIT_CASE(entry_is_behind_endbr),
+	KUNIT_CASE(inside_of_entry_is_not_probed),
+	KUNIT_CASE(neighbours_are_probed),
+	KUNIT_CASE(stack_is_walked),
+	KUNIT_CASE(stack_is_walked_from_a_traced_function),
+	{ }
+};
+
+static struct kunit_suite kprobes_x86_suite = {
+	.name = "kprobes-x86",
+	.init = start_test,
+	.exit = end_test,
+	.test_cases = kprobes_x86_cases,
+};
+
+#endif /* _TEST_KPROBES_X86_H */
