@@ -69,8 +69,9 @@ struct arch_specific_insn {
 
 /**
  * struct kprobe_ctlblk - What a CPU is doing for a probe
- * @regs:		What the handlers of the present hit see, or NULL while
- *			the copy of the instruction runs.
+ * @regs:		What the pre handlers of the present hit see. NULL while
+ *			the copy of the instruction runs, POST_HANDLERS_REGS
+ *			while post handlers do.
  * @kprobe_status:	KPROBE_REENTER while the copy runs of a hit that was
  *			skipped.
  * @saved_flags:	The interrupt flag to restore after the copy has run with

@@ -167,9 +167,13 @@ static __always_inline void enter_hit(struct kprobe *kp, struct pt_regs *regs)
 	raw_cpu_write(current_kprobe, kp);
 }
 
+/* In place of the registers when it is the post handlers' turn, who see the plain truth. */
+#define POST_HANDLERS_REGS	((struct pt_regs *)-1L)
+
 /* Call those post handlers that belong to the pre handlers which were called. */
 static __always_inline void call_post_handlers(struct kprobe *kp, struct pt_regs *regs)
 {
+	raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
 	if (unlikely(raw_cpu_read(kprobe_ctlblk.depth)))
 		kprobe_post_handlers_nested(kp, regs);
 	else

@@ -185,10 +185,8 @@ static __always_inline void complete_copy(struct kprobe *kp, struct pt_regs *reg
 
 	regs->ip = (unsigned long)kp->addr + kp->ainsn.size;
 	regs->flags = (regs->flags & ~X86_EFLAGS_IF) | kcb->saved_flags;
-	if (likely(kcb->kprobe_status != KPROBE_REENTER)) {
-		kcb->regs = regs;
+	if (likely(kcb->kprobe_status != KPROBE_REENTER))
 		call_post_handlers(kp, regs);
-	}
 	leave_hit();
 }
 
@@ -338,7 +336,7 @@ int kprobe_fault_handler(struct pt_regs *regs, int trapnr)
 }
 NOKPROBE_SYMBOL(kprobe_fault_handler);
 
-/* The site whose handlers see @regs, on this CPU. */
+/* The site whose pre handlers see @regs, on this CPU. */
 static const struct kprobe *site_of_regs(const struct pt_regs *regs)
 {
 	const struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
