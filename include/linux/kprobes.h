@@ -109,25 +109,25 @@ struct kprobe {
 #define KPROBE_HIT_SSDONE	BIT(3)	/* the copy has run */
 
 /* kprobe_gone - Is the probed text no more, so that the probe cannot be enabled? */
-static inline bool kprobe_gone(const struct kprobe *p)
+static __always_inline bool kprobe_gone(const struct kprobe *p)
 {
 	return p->flags & KPROBE_FLAG_GONE;
 }
 
 /* kprobe_disabled - Are the handlers not called? A gone probe is disabled, too. */
-static inline bool kprobe_disabled(const struct kprobe *p)
+static __always_inline bool kprobe_disabled(const struct kprobe *p)
 {
 	return p->flags & (KPROBE_FLAG_GONE | KPROBE_FLAG_DISABLED);
 }
 
 /* kprobe_optimized - Is a jump in place instead of a breakpoint? */
-static inline bool kprobe_optimized(const struct kprobe *p)
+static __always_inline bool kprobe_optimized(const struct kprobe *p)
 {
 	return p->flags & KPROBE_FLAG_OPTIMIZED;
 }
 
 /* kprobe_ftrace - Is the probe hit through ftrace? */
-static inline bool kprobe_ftrace(const struct kprobe *p)
+static __always_inline bool kprobe_ftrace(const struct kprobe *p)
 {
 	return p->flags & KPROBE_FLAG_FTRACE;
 }
