@@ -132,26 +132,24 @@ static struct kprobe busy_probe = {
  *
  * Context: Any. Returns with preemption off.
  */
-notrace void kprobe_busy_begin(void)
+notrace void __kprobes kprobe_busy_begin(void)
 {
 	preempt_disable_notrace();
 	raw_cpu_write(kprobe_context, preempt_count());
 	get_kprobe_ctlblk()->kprobe_status = KPROBE_HIT_ACTIVE;
 	raw_cpu_write(current_kprobe, &busy_probe);
 }
-NOKPROBE_SYMBOL(kprobe_busy_begin);
 
 /**
  * kprobe_busy_end - End what kprobe_busy_begin() began
  *
  * Context: Any. Preemption is as before kprobe_busy_begin().
  */
-notrace void kprobe_busy_end(void)
+notrace void __kprobes kprobe_busy_end(void)
 {
 	reset_current_kprobe();
 	preempt_enable_notrace();
 }
-NOKPROBE_SYMBOL(kprobe_busy_end);
 
 /* ------------------------------------------------- what suits the probes */
 
@@ -627,7 +625,7 @@ bool kprobes_enabled(void)
  */
 int kprobes_set_enabled(bool on)
 {
-	struct kprobe_site *site, *next;
+	struct kprobe_site *site;
 	LIST_HEAD(batch);
 	int err;
 
@@ -635,7 +633,7 @@ int kprobes_set_enabled(bool on)
 	if (all_enabled == on)
 		return 0;
 	all_enabled = on;
-	for_each_site_in(site, next, 0, ULONG_MAX)
+	for (site = site_first_from(0); site; site = site_next(site))
 		add_to_batch(site, &batch);
 	err = settle(&batch);
 	if (err) {
@@ -652,16 +650,16 @@ int kprobes_set_enabled(bool on)
 /* The text of all sites in a range is about to be freed. It is still there. */
 static void lose_text(unsigned long start, unsigned long end)
 {
-	struct kprobe_site *site, *next;
+	struct kprobe_site *site;
 	LIST_HEAD(armed);
 
 	lockdep_assert_held(&kprobe_mutex);
-	for_each_site_in(site, next, start, end)
+	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
 		if (site->state == SITE_ARMED)
 			add_to_batch(site, &armed);
 	disarm_sites(&armed);
 	forget_batch(&armed);
-	for_each_site_in(site, next, start, end)
+	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
 		if (site->state != SITE_GONE)
 			site_lose_text(site);
 }
@@ -723,23 +721,22 @@ void kprobe_free_init_mem(void)
  *
  * Context: Any, for a last message.
  */
-void dump_kprobe(struct kprobe *kp)
+void __kprobes dump_kprobe(struct kprobe *kp)
 {
 	pr_err("probe %pS (%s+%#x), flags %#x, missed %lu\n", kp->addr,
 	       kp->symbol_name ?: "no symbol", kp->offset, kp->flags, kp->nmissed);
 }
-NOKPROBE_SYMBOL(dump_kprobe);
 
 int __weak arch_prepare_post_handler(struct kprobe *p)
 {
 	return 0;
 }
 
-int __weak kprobe_exceptions_notify(struct notifier_block *self, unsigned long val, void *data)
+int __weak __kprobes kprobe_exceptions_notify(struct notifier_block *self, unsigned long val,
+					      void *data)
 {
 	return NOTIFY_DONE;
 }
-NOKPROBE_SYMBOL(kprobe_exceptions_notify);
 
 static struct notifier_block exceptions_nb = {
 	.notifier_call = kprobe_exceptions_notify,

@@ -41,6 +41,8 @@ struct arch_specific_insn {
 
 /**
  * typedef kprobe_pre_handler_t - Called before the probed instruction runs
+ * @p: The probe.
+ * @regs: The registers.
  *
  * Preemption is off, interrupts may be. Returning 0 lets the instruction run;
  * anything else says that the handler has changed where execution goes on:
@@ -50,8 +52,11 @@ typedef int (*kprobe_pre_handler_t)(struct kprobe *p, struct pt_regs *regs);
 
 /**
  * typedef kprobe_post_handler_t - Called after the probed instruction has run
+ * @p: The probe.
+ * @regs: The registers.
+ * @flags: 0 at present.
  *
- * In the same context as the pre handler; @flags is 0 at present.
+ * In the same context as the pre handler.
  */
 typedef void (*kprobe_post_handler_t)(struct kprobe *p, struct pt_regs *regs,
 				      unsigned long flags);

@@ -30,7 +30,7 @@ struct kprobe_table {
 	unsigned int filled;
 	unsigned int live;
 	struct rcu_head rcu;
-	struct kprobe *slot[];
+	struct kprobe __rcu *slot[];
 };
 
 extern struct kprobe_table __rcu *kprobe_table;

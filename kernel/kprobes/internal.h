@@ -97,16 +97,11 @@ struct kprobe_site *site_find(unsigned long addr);
 struct kprobe_site *site_of_probe(const struct kprobe *p);
 struct kprobe_site *site_first_from(unsigned long addr);
 struct kprobe_site *site_next(struct kprobe_site *site);
+struct kprobe_site *site_first_in(unsigned long start, unsigned long end);
+struct kprobe_site *site_next_in(struct kprobe_site *site, unsigned long end);
 void site_set_state(struct kprobe_site *site, enum kprobe_site_state state);
 void site_lose_text(struct kprobe_site *site);
 void site_retire(struct kprobe_site *site);
-
-/* Every site in [start, end); the present one may be erased on the way. */
-#define for_each_site_in(site, next, start, end)				\
-	for (site = site_first_from(start);					\
-	     site && site_addr(site) < (end) &&					\
-	     ({ next = site_next(site); true; });				\
-	     site = next)
 
 /* address.c */
 struct kprobe_address {

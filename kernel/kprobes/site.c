@@ -21,7 +21,7 @@
 static struct kprobe_table empty_table = {
 	.shift = BITS_PER_LONG - 1,
 	.mask = 1,
-	.slot = { NULL, NULL },
+	.slot = { RCU_INITIALIZER(NULL), RCU_INITIALIZER(NULL) },
 };
 
 struct kprobe_table __rcu *kprobe_table = RCU_INITIALIZER(&empty_table);
@@ -46,6 +46,11 @@ static struct kprobe_table *table_locked(void)
 	return rcu_dereference_protected(kprobe_table, lockdep_is_held(&kprobe_mutex));
 }
 
+static struct kprobe *table_entry(const struct kprobe_table *table, unsigned int i)
+{
+	return rcu_dereference_protected(table->slot[i], lockdep_is_held(&kprobe_mutex));
+}
+
 static bool is_site(const struct kprobe *entry)
 {
 	return entry && entry != &tombstone;
@@ -55,9 +60,9 @@ static void table_insert(struct kprobe_table *table, struct kprobe *kp)
 {
 	unsigned int i = kprobe_hash(table, kp->addr);
 
-	while (is_site(table->slot[i]))
+	while (is_site(table_entry(table, i)))
 		i = (i + 1) & table->mask;
-	if (!table->slot[i])
+	if (!table_entry(table, i))
 		table->filled++;
 	table->live++;
 	rcu_assign_pointer(table->slot[i], kp);
@@ -67,7 +72,7 @@ static void table_erase(struct kprobe_table *table, const struct kprobe *kp)
 {
 	unsigned int i = kprobe_hash(table, kp->addr);
 
-	while (table->slot[i] != kp)
+	while (table_entry(table, i) != kp)
 		i = (i + 1) & table->mask;
 	table->live--;
 	rcu_assign_pointer(table->slot[i], &tombstone);
@@ -84,8 +89,8 @@ static int table_resize(unsigned int sites)
 	new->shift = BITS_PER_LONG - ilog2(size);
 	new->mask = size - 1;
 	for (unsigned int i = 0; i <= old->mask; i++)
-		if (is_site(old->slot[i]))
-			table_insert(new, old->slot[i]);
+		if (is_site(table_entry(old, i)))
+			table_insert(new, table_entry(old, i));
 	rcu_assign_pointer(kprobe_table, new);
 	if (old != &empty_table)
 		kvfree_rcu(old, rcu);
@@ -149,6 +154,23 @@ struct kprobe_site *site_next(struct kprobe_site *site)
 	return rb_entry_safe(rb_next(&site->node), struct kprobe_site, node);
 }
 
+static struct kprobe_site *if_below(struct kprobe_site *site, unsigned long end)
+{
+	return site && site_addr(site) < end ? site : NULL;
+}
+
+/* site_first_in - The site with the lowest address in [@start, @end), or NULL. */
+struct kprobe_site *site_first_in(unsigned long start, unsigned long end)
+{
+	return if_below(site_first_from(start), end);
+}
+
+/* site_next_in - The site after @site, if it is below @end, or NULL. */
+struct kprobe_site *site_next_in(struct kprobe_site *site, unsigned long end)
+{
+	return if_below(site_next(site), end);
+}
+
 /* site_find - The site at @addr that is not gone, or NULL. */
 struct kprobe_site *site_find(unsigned long addr)
 {
@@ -163,12 +185,12 @@ struct kprobe_site *site_find(unsigned long addr)
 struct kprobe_site *site_of_probe(const struct kprobe *p)
 {
 	unsigned long addr = (unsigned long)p->addr;
-	struct kprobe_site *site, *next;
+	struct kprobe_site *site;
 	struct kprobe *other;
 
 	if (!addr)
 		return NULL;
-	for_each_site_in(site, next, addr, addr + 1)
+	for (site = site_first_in(addr, addr + 1); site; site = site_next_in(site, addr + 1))
 		list_for_each_entry(other, &site->kp.list, list)
 			if (other == p)
 				return site;
@@ -318,6 +340,7 @@ static void reap_sites(struct work_struct *work)
 	}
 	table_shrink();
 }
+
 static DECLARE_WORK(site_reaper, reap_sites);
 
 /**

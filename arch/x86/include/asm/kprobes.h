@@ -108,6 +108,11 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs);
 
 struct pt_regs;
 
+static inline int kprobe_fault_handler(struct pt_regs *regs, int trapnr)
+{
+	return 0;
+}
+
 static inline void kprobe_fixup_fault(struct pt_regs *regs) { }
 
 static inline unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs)

@@ -56,6 +56,8 @@ struct pt_regs;
 
 #endif
 
+#ifdef CONFIG_KPROBES
+
 /* insn.c: analysis. Pure: no probe, no side effect, no address is read. */
 
 /**
@@ -195,4 +197,5 @@ static __always_inline bool is_hit_from_above(unsigned int own)
 	       kprobe_context_level(raw_cpu_read(kprobe_context));
 }
 
+#endif /* CONFIG_KPROBES */
 #endif /* _X86_KPROBES_COMMON_H */

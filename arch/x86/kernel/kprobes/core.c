@@ -298,7 +298,7 @@ static unsigned long original_ip(const struct kprobe *owner, unsigned long ip)
  *
  * Context: Any exception.
  */
-void kprobe_fixup_fault(struct pt_regs *regs)
+void __kprobes kprobe_fixup_fault(struct pt_regs *regs)
 {
 	struct kprobe_ctlblk *kcb;
 	struct kprobe *owner;
@@ -317,7 +317,6 @@ void kprobe_fixup_fault(struct pt_regs *regs)
 	}
 	regs->ip = original_ip(owner, regs->ip);
 }
-NOKPROBE_SYMBOL(kprobe_fixup_fault);
 
 /**
  * kprobe_fault_handler - A fault while this CPU works for a probe
@@ -329,12 +328,11 @@ NOKPROBE_SYMBOL(kprobe_fixup_fault);
  * Context: The exception, with preemption off.
  * Return: 0: the fault is still to be dealt with, see kprobe_fixup_fault().
  */
-int kprobe_fault_handler(struct pt_regs *regs, int trapnr)
+int __kprobes kprobe_fault_handler(struct pt_regs *regs, int trapnr)
 {
 	kprobe_fixup_fault(regs);
 	return 0;
 }
-NOKPROBE_SYMBOL(kprobe_fault_handler);
 
 /* The site whose pre handlers see @regs, on this CPU. */
 static const struct kprobe *site_of_regs(const struct pt_regs *regs)
