@@ -248,6 +248,7 @@ static int settle(struct list_head *batch)
 
 	err = arm_sites(&to_arm);
 	disarm_sites(&to_disarm);
+	ftrace_relax_sites(batch);
 	list_splice(&to_disarm, batch);
 	list_splice(&to_arm, batch);
 	if (err)

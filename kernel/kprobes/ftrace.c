@@ -50,9 +50,10 @@ noinstr bool kprobe_armed_by(struct kprobe *site, const struct ftrace_ops *ops)
 	return READ_ONCE(site_of(site)->ops) == ops;
 }
 
+/* Not an easier one than it has: that comes later, and may fail. */
 static struct ftrace_ops *wanted_ops(const struct kprobe_site *site)
 {
-	return site->kp.post_handler ? &ipmodify_ops : &plain_ops;
+	return site->kp.post_handler ? &ipmodify_ops : site->ops ?: &plain_ops;
 }
 
 /* ftrace_site_needs_rearm - Is an armed site in the hands of the wrong ops? */
@@ -83,7 +84,7 @@ static bool belongs(const struct kprobe_site *site, const struct ftrace_ops *ops
 
 static bool leaves(const struct kprobe_site *site, const struct ftrace_ops *ops)
 {
-	return belongs(site, ops) && wanted_ops(site) != ops;
+	return belongs(site, ops) && ftrace_site_needs_rearm(site);
 }
 
 static struct ip_set *collect_ips(struct list_head *batch, const struct ftrace_ops *ops,
@@ -172,11 +173,10 @@ int ftrace_arm_sites(struct list_head *batch)
 	struct ip_set *plain_in __free(kvfree) = collect_ips(batch, &plain_ops, joins);
 	struct ip_set *ipmodify_in __free(kvfree) = collect_ips(batch, &ipmodify_ops, joins);
 	struct ip_set *plain_out __free(kvfree) = collect_ips(batch, &plain_ops, leaves);
-	struct ip_set *ipmodify_out __free(kvfree) = collect_ips(batch, &ipmodify_ops, leaves);
 	int err;
 
 	lockdep_assert_held(&kprobe_mutex);
-	if (!plain_in || !ipmodify_in || !plain_out || !ipmodify_out)
+	if (!plain_in || !ipmodify_in || !plain_out)
 		return -ENOMEM;
 
 	err = add_ips(&plain_ops, plain_in);
@@ -189,8 +189,35 @@ int ftrace_arm_sites(struct list_head *batch)
 	}
 	take_over(batch);
 	remove_set(&plain_ops, plain_out);
-	remove_set(&ipmodify_ops, ipmodify_out);
 	return 0;
+}
+
+static bool is_too_strict(const struct kprobe_site *site, const struct ftrace_ops *ops)
+{
+	return belongs(site, ops) && !site->kp.post_handler;
+}
+
+/**
+ * ftrace_relax_sites - Give up what sites keep others from
+ * @batch: Sites of all kinds.
+ *
+ * Where the last post handler has left, the instruction pointer will not be
+ * changed any more. It does no harm to hits if this cannot be done now.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void ftrace_relax_sites(struct list_head *batch)
+{
+	struct ip_set *set __free(kvfree) = collect_ips(batch, &ipmodify_ops, is_too_strict);
+	struct kprobe_site *site;
+
+	lockdep_assert_held(&kprobe_mutex);
+	if (!set || add_ips(&plain_ops, set))
+		return;
+	list_for_each_entry(site, batch, batch)
+		if (is_too_strict(site, &ipmodify_ops))
+			WRITE_ONCE(site->ops, &plain_ops);
+	remove_set(&ipmodify_ops, set);
 }
 
 static void disarm_from(struct list_head *batch, struct ftrace_ops *ops)

@@ -133,6 +133,7 @@ void disarm_sites(struct list_head *batch);
 #ifdef CONFIG_KPROBES_ON_FTRACE
 int ftrace_arm_sites(struct list_head *batch);
 void ftrace_disarm_sites(struct list_head *batch);
+void ftrace_relax_sites(struct list_head *batch);
 bool ftrace_site_needs_rearm(const struct kprobe_site *site);
 #else
 static inline int ftrace_arm_sites(struct list_head *batch)
@@ -141,6 +142,7 @@ static inline int ftrace_arm_sites(struct list_head *batch)
 }
 
 static inline void ftrace_disarm_sites(struct list_head *batch) { }
+static inline void ftrace_relax_sites(struct list_head *batch) { }
 
 static inline bool ftrace_site_needs_rearm(const struct kprobe_site *site)
 {
