@@ -137,14 +137,15 @@ static int add_ips(struct ftrace_ops *ops, struct ip_set *set)
 static void remove_ips(struct ftrace_ops *ops, unsigned long *ip, unsigned int n)
 {
 	unsigned int *count = count_of(ops);
+	int err;
 
 	if (!n || kprobe_ftrace_disabled)
 		return;
 	*count -= n;
-	if (*count)
-		WARN_ON_ONCE(ftrace_set_filter_ips(ops, ip, n, 1, 0));
-	else
-		WARN_ON_ONCE(unregister_ftrace_function(ops));
+	err = *count ? ftrace_set_filter_ips(ops, ip, n, 1, 0) : unregister_ftrace_function(ops);
+	if (err)
+		pr_warn("ftrace goes on calling for %u functions (%pe); that is ignored\n",
+			n, ERR_PTR(err));
 }
 
 static void remove_set(struct ftrace_ops *ops, struct ip_set *set)
