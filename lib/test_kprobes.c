@@ -4,8 +4,9 @@
  *
  * A test probes a function and calls it. Probes are called 'a', 'b' ...; each
  * call of a handler appends a letter to the journal: 'a' is the pre handler of
- * probe 'a', 'A' its post handler. After a test the probes that it has left
- * registered are unregistered, however it ended.
+ * probe 'a', 'A' its post handler. After a test, however it ended, the probes
+ * that it has left registered are unregistered, and no trace of any is in the
+ * text.
  *
  * "kprobes" tests what is the same on all architectures, "kprobes-x86" how the
  * displaced instruction is run, and what handlers see of it.
@@ -21,6 +22,7 @@
 #include <linux/module.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
+#include <linux/slab.h>
 #include <linux/static_call.h>
 #include <linux/string.h>
 #include <linux/time.h>
@@ -111,23 +113,6 @@ static bool is_linked(const struct kprobe *kp)
 	return (kp->list.next && !list_empty(&kp->list)) || !hlist_unhashed(&kp->hlist);
 }
 
-static int start_test(struct kunit *test)
-{
-	memset(probes, 0, sizeof(probes));
-	clear_journal();
-	tester = current;
-	return 0;
-}
-
-static void end_test(struct kunit *test)
-{
-	struct kprobe *all[ARRAY_SIZE(probes)];
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(probes); i++)
-		all[i] = &probes[i].kp;
-	unregister_kprobes(all, ARRAY_SIZE(all));
-}
-
 /* ------------------------------------------------------------------ targets */
 
 /* Functions to probe. Always called by address: nothing is known of their registers. */
@@ -155,6 +140,7 @@ static noinline u64 kprobes_test_blacklisted(u64 arg)
 	OPTIMIZER_HIDE_VAR(arg);
 	return arg * 11 + 4;
 }
+
 NOKPROBE_SYMBOL(kprobes_test_blacklisted);
 
 static noinstr noinline u64 kprobes_test_noinstr(u64 arg)
@@ -181,21 +167,34 @@ static u64 call_nsecs_to_jiffies64(u64 arg)
 /**
  * struct place - A function that a test is run with
  * @symbol:	Its name.
+ * @function:	The function.
  * @call:	Calls it, for ARG.
  * @result:	What that returns.
  */
 struct place {
 	const char *symbol;
+	void *function;
 	u64 (*call)(u64 arg);
 	u64 result;
 };
 
 static const struct place places[] = {
-	{ "kprobes_test_target", kprobes_test_target, ARG * 3 + 1 },
-	{ "mktime64", call_mktime64, 410227200 },
-	{ "kprobes_test_other_target", kprobes_test_other_target, ARG * 5 + 2 },
-	{ "nsecs_to_jiffies64", call_nsecs_to_jiffies64, (u64)ARG * HZ },
+	{ "kprobes_test_target", kprobes_test_target, kprobes_test_target, ARG * 3 + 1 },
+	{ "mktime64", mktime64, call_mktime64, 410227200 },
+	{ "kprobes_test_other_target", kprobes_test_other_target, kprobes_test_other_target,
+	  ARG * 5 + 2 },
+	{ "nsecs_to_jiffies64", nsecs_to_jiffies64, call_nsecs_to_jiffies64, (u64)ARG * HZ },
 };
+
+/* The text of those functions when none of them is probed. */
+#define TEXT_BYTES	16
+
+static u8 unprobed_text[ARRAY_SIZE(places)][TEXT_BYTES];
+
+static const void *text(const struct place *place)
+{
+	return dereference_function_descriptor(place->function);
+}
 
 /* Two of each kind: with a breakpoint, and through ftrace if there is that. */
 #define TARGET		(&places[0])
@@ -203,12 +202,42 @@ static const struct place places[] = {
 #define OTHER_TARGET	(&places[2])
 #define OTHER_TRACED	(&places[3])
 
-static const struct place kinds_of_place[] = {
-	{ "kprobes_test_target", kprobes_test_target, ARG * 3 + 1 },
-	{ "mktime64", call_mktime64, 410227200 },
-};
+static const void *place_gen_params(const void *prev, char *desc)
+{
+	const struct place *next = prev ? prev + sizeof(*next) : TARGET;
 
-KUNIT_ARRAY_PARAM_DESC(place, kinds_of_place, symbol);
+	if (next > TRACED)
+		return NULL;
+	strscpy(desc, next->symbol, KUNIT_PARAM_DESC_SIZE);
+	return next;
+}
+
+static int start_suite(struct kunit_suite *suite)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(places); i++)
+		memcpy(unprobed_text[i], text(&places[i]), TEXT_BYTES);
+	return 0;
+}
+
+static int start_test(struct kunit *test)
+{
+	memset(probes, 0, sizeof(probes));
+	clear_journal();
+	tester = current;
+	return 0;
+}
+
+static void end_test(struct kunit *test)
+{
+	struct kprobe *all[ARRAY_SIZE(probes)];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(probes); i++)
+		all[i] = &probes[i].kp;
+	unregister_kprobes(all, ARRAY_SIZE(all));
+	for (i = 0; i < ARRAY_SIZE(places); i++)
+		KUNIT_EXPECT_MEMEQ(test, text(&places[i]), unprobed_text[i], TEXT_BYTES);
+}
 
 static u64 call(const struct place *place)
 {
@@ -312,6 +341,21 @@ static void probe_is_registered_again(struct kunit *test)
 		unregister_kprobe(a);
 		EXPECT_CALL(test, place, "");
 	}
+}
+
+/* Of an earlier registration. */
+static void old_flags_are_ignored(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = post_probe('a', place->symbol);
+	struct kprobe *b = probe('b', place->symbol);
+
+	a->flags = KPROBE_FLAG_GONE | KPROBE_FLAG_OPTIMIZED | KPROBE_FLAG_ON_FUNC_ENTRY;
+	a->flags |= place == TRACED ? 0 : KPROBE_FLAG_FTRACE;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	KUNIT_EXPECT_EQ(test, a->flags, b->flags);
+	EXPECT_CALL(test, place, "abA");
 }
 
 static void address_is_set(struct kunit *test)
@@ -732,6 +776,66 @@ static void handler_is_interrupted(struct kunit *test)
 	EXPECT_CALL(test, TARGET, "bcBC");
 }
 
+#ifndef MODULE
+/* Code that keeps handlers away is like a handler. */
+static void busy_code_is_interrupted(struct kunit *test)
+{
+	register_for_interruption(test);
+	clear_journal();
+	kprobe_busy_begin();
+	be_interrupted();
+	KUNIT_EXPECT_EQ(test, call(TARGET), TARGET->result);
+	kprobe_busy_end();
+	expect_interruption(test);
+	KUNIT_EXPECT_STREQ(test, journal, "cC");
+	KUNIT_EXPECT_EQ(test, test_probe('b')->kp.nmissed, 2);
+	KUNIT_EXPECT_EQ(test, test_probe('c')->kp.nmissed, 1);
+	KUNIT_EXPECT_EQ(test, test_probe('d')->kp.nmissed, 0);
+	EXPECT_CALL(test, TARGET, "bcBC");
+}
+
+static void entries_are_known(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	kprobe_opcode_t *start = place->function;
+
+	KUNIT_EXPECT_EQ(test, kprobe_on_func_entry(NULL, place->symbol, 0), 0);
+	KUNIT_EXPECT_EQ(test, kprobe_on_func_entry(start, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, kprobe_on_func_entry(NULL, place->symbol, 9), -EINVAL);
+	KUNIT_EXPECT_EQ(test, kprobe_on_func_entry(start, NULL, 9), -EINVAL);
+	KUNIT_EXPECT_EQ(test, kprobe_on_func_entry(start + 9, NULL, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, kprobe_on_func_entry(start, place->symbol, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, kprobe_on_func_entry(NULL, NULL, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, kprobe_on_func_entry(NULL, "kprobes_test_no_such_function", 0),
+			-ENOENT);
+}
+
+static void blacklist_is_known(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_blacklisted;
+
+	KUNIT_EXPECT_TRUE(test, within_kprobe_blacklist(start));
+	KUNIT_EXPECT_TRUE(test, within_kprobe_blacklist(start + 1));
+	KUNIT_EXPECT_TRUE(test, within_kprobe_blacklist((unsigned long)kprobes_test_noinstr));
+	KUNIT_EXPECT_FALSE(test, within_kprobe_blacklist((unsigned long)kprobes_test_target));
+}
+#else
+static void busy_code_is_interrupted(struct kunit *test)
+{
+	kunit_skip(test, "not for modules");
+}
+
+static void entries_are_known(struct kunit *test)
+{
+	kunit_skip(test, "not for modules");
+}
+
+static void blacklist_is_known(struct kunit *test)
+{
+	kunit_skip(test, "not for modules");
+}
+#endif
+
 /* ------------------------------------------------------------- unregistering */
 
 static void unregistered_probe_is_left_alone(struct kunit *test)
@@ -920,7 +1024,7 @@ static void blacklisted_function_is_not_probed(struct kunit *test)
  * in the tables that tell those; the kernel's own are not for everybody to see.
  */
 
-static void expect_reserved(struct kunit *test, unsigned long addr)
+static void __maybe_unused expect_reserved(struct kunit *test, unsigned long addr)
 {
 	struct kprobe *a = probe('a', NULL);
 
@@ -1098,9 +1202,15 @@ static int __init kprobes_test_init(void)
 }
 module_init(kprobes_test_init);
 
+/* No probe comes into a module that goes: it would stay behind. */
 static void __exit kprobes_test_exit(void)
 {
-	unregister_kprobe(&init_probe);
+	struct kprobe late = { .symbol_name = "kprobes_test_target" };
+	int err = register_kprobe(&late);
+
+	pr_info("kprobes_test: probing a module that goes: %d\n", err);
+	WARN_ON(err != -ENOENT);
+	unregister_kprobe(&late);
 }
 module_exit(kprobes_test_exit);
 
@@ -1183,26 +1293,33 @@ static void ignore_call(unsigned long ip, unsigned long parent_ip,
  * A probe with a post handler may change the path, and of those who do ftrace
  * takes only one at a function: with this one, arming such a probe fails.
  */
-static struct ftrace_ops rival;
+static struct ftrace_ops *rival;
+
+static void free_rival(void)
+{
+	ftrace_free_filter(rival);
+	kfree(rival);
+}
 
 static int add_rival(unsigned long ip)
 {
 	int err;
 
-	rival = (struct ftrace_ops) {
-		.func	= ignore_call,
-		.flags	= FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY,
-	};
-	err = ftrace_set_filter_ip(&rival, ip, 0, 0) ?: register_ftrace_function(&rival);
+	rival = kzalloc(sizeof(*rival), GFP_KERNEL);
+	if (!rival)
+		return -ENOMEM;
+	rival->func = ignore_call;
+	rival->flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY;
+	err = ftrace_set_filter_ip(rival, ip, 0, 0) ?: register_ftrace_function(rival);
 	if (err)
-		ftrace_free_filter(&rival);
+		free_rival();
 	return err;
 }
 
 static void remove_rival(void *unused)
 {
-	unregister_ftrace_function(&rival);
-	ftrace_free_filter(&rival);
+	unregister_ftrace_function(rival);
+	free_rival();
 }
 
 /* Where ftrace has its call in a function. */
@@ -1362,7 +1479,169 @@ static void batch_is_all_or_nothing(struct kunit *test)
 	ASSERT_REGISTERED(test, post_probe('g', TRACED->symbol));
 	for (unsigned int position = 0; position <= ARRAY_SIZE(places); position++)
 		batch_is_refused(test, bad, position);
+	if (bad->rival)
+		kunit_release_action(test, remove_rival, NULL);
 }
+
+#ifdef CONFIG_FAILSLAB
+/* Let the @nth allocation of this task from now on fail, none if that is 0. */
+static void fail_allocation(unsigned int nth)
+{
+	WRITE_ONCE(current->fail_nth, nth);
+}
+
+/* End that, and tell whether it has happened. */
+static bool has_failed(void)
+{
+	bool failed = !READ_ONCE(current->fail_nth);
+
+	fail_allocation(0);
+	return failed;
+}
+
+static void need_failing_allocations(struct kunit *test)
+{
+	void *memory;
+
+	fail_allocation(1);
+	memory = kmalloc(1, GFP_KERNEL);
+	fail_allocation(0);
+	kfree(memory);
+	if (memory)
+		kunit_skip(test, "write N to debugfs' failslab/ignore-gfp-wait");
+}
+
+static void memory_runs_out_at_registration(struct kunit *test)
+{
+	struct kprobe *all[] = {
+		probe('a', TARGET->symbol), post_probe('b', TRACED->symbol),
+		post_probe('c', OTHER_TARGET->symbol), probe('d', OTHER_TRACED->symbol),
+	};
+	struct kprobe given[ARRAY_SIZE(all)];
+	bool failed = true;
+	unsigned int i;
+	int err;
+
+	need_failing_allocations(test);
+	ASSERT_REGISTERED(test, probe('e', TARGET->symbol));
+	for (unsigned int nth = 1; failed; nth++) {
+		KUNIT_ASSERT_LT(test, nth, 1000);
+		for (i = 0; i < ARRAY_SIZE(all); i++) {
+			all[i]->addr = NULL;
+			given[i] = *all[i];
+		}
+		fail_allocation(nth);
+		err = register_kprobes(all, ARRAY_SIZE(all));
+		failed = has_failed();
+		if (!err) {	/* there are allocations that we can do without */
+			EXPECT_CALL(test, TARGET, "ea");
+			EXPECT_CALL(test, TRACED, "bB");
+			EXPECT_CALL(test, OTHER_TARGET, "cC");
+			EXPECT_CALL(test, OTHER_TRACED, "d");
+			unregister_kprobes(all, ARRAY_SIZE(all));
+			for (i = 0; i < ARRAY_SIZE(all); i++)
+				all[i]->flags = 0;
+			continue;
+		}
+		KUNIT_EXPECT_TRUE(test, failed);
+		KUNIT_EXPECT_EQ_MSG(test, err, -ENOMEM, "allocation %u", nth);
+		for (i = 0; i < ARRAY_SIZE(all); i++)
+			EXPECT_UNTOUCHED(test, all[i], &given[i]);
+		EXPECT_CALL(test, TARGET, "e");
+		EXPECT_CALL(test, TRACED, "");
+		EXPECT_CALL(test, OTHER_TARGET, "");
+		EXPECT_CALL(test, OTHER_TRACED, "");
+	}
+}
+
+static void memory_runs_out_when_enabling(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = post_probe('a', place->symbol);
+	bool failed = true;
+	int err;
+
+	need_failing_allocations(test);
+	a->flags = KPROBE_FLAG_DISABLED;
+	ASSERT_REGISTERED(test, a);
+	for (unsigned int nth = 1; failed; nth++) {
+		KUNIT_ASSERT_LT(test, nth, 1000);
+		fail_allocation(nth);
+		err = enable_kprobe(a);
+		failed = has_failed();
+		KUNIT_EXPECT_EQ(test, kprobe_disabled(a), !!err);
+		EXPECT_CALL(test, place, err ? "" : "aA");
+		if (err)
+			KUNIT_EXPECT_EQ_MSG(test, err, -ENOMEM, "allocation %u", nth);
+		else
+			KUNIT_EXPECT_EQ(test, disable_kprobe(a), 0);
+	}
+}
+
+/* What takes a probe away does not fail. */
+static void memory_runs_out_when_unregistering(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = post_probe('a', place->symbol);
+	struct kprobe *b = probe('b', place->symbol);
+	bool failed = true;
+
+	need_failing_allocations(test);
+	ASSERT_REGISTERED(test, b);
+	for (unsigned int nth = 1; failed; nth++) {
+		KUNIT_ASSERT_LT(test, nth, 1000);
+		a->addr = NULL;
+		ASSERT_REGISTERED(test, a);
+		EXPECT_CALL(test, place, "baA");
+		fail_allocation(nth);
+		unregister_kprobe(a);
+		failed = has_failed();
+		EXPECT_CALL(test, place, "b");
+	}
+}
+
+static void memory_runs_out_when_disabling(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = probe('a', place->symbol);
+	bool failed = true;
+
+	/* ftrace keeps a list for all of these probes. */
+	need_failing_allocations(test);
+	ASSERT_REGISTERED(test, probe('b', OTHER_TRACED->symbol));
+	ASSERT_REGISTERED(test, a);
+	for (unsigned int nth = 1; failed; nth++) {
+		KUNIT_ASSERT_LT(test, nth, 1000);
+		fail_allocation(nth);
+		KUNIT_EXPECT_EQ(test, disable_kprobe(a), 0);
+		failed = has_failed();
+		EXPECT_CALL(test, place, "");
+		EXPECT_CALL(test, OTHER_TRACED, "b");
+		KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
+		EXPECT_CALL(test, place, "a");
+	}
+}
+#else
+static void memory_runs_out_at_registration(struct kunit *test)
+{
+	kunit_skip(test, "allocations cannot be made to fail");
+}
+
+static void memory_runs_out_when_enabling(struct kunit *test)
+{
+	kunit_skip(test, "allocations cannot be made to fail");
+}
+
+static void memory_runs_out_when_unregistering(struct kunit *test)
+{
+	kunit_skip(test, "allocations cannot be made to fail");
+}
+
+static void memory_runs_out_when_disabling(struct kunit *test)
+{
+	kunit_skip(test, "allocations cannot be made to fail");
+}
+#endif
 
 /* The kernel warns of each way once. */
 static void probe_is_registered_once(struct kunit *test)
@@ -1399,6 +1678,7 @@ static struct kunit_case kprobes_cases[] = {
 	KUNIT_CASE_PARAM(handlers_are_optional, place_gen_params),
 	KUNIT_CASE_PARAM(probes_share_an_address, place_gen_params),
 	KUNIT_CASE_PARAM(probe_is_registered_again, place_gen_params),
+	KUNIT_CASE_PARAM(old_flags_are_ignored, place_gen_params),
 	KUNIT_CASE_PARAM(address_is_set, place_gen_params),
 	KUNIT_CASE(traced_function_is_hit_through_ftrace),
 	KUNIT_CASE(module_is_named),
@@ -1415,6 +1695,9 @@ static struct kunit_case kprobes_cases[] = {
 	KUNIT_CASE_PARAM(handler_calls_a_traced_function, place_gen_params),
 	KUNIT_CASE_PARAM(post_handler_calls_a_probed_function, place_gen_params),
 	KUNIT_CASE(handler_is_interrupted),
+	KUNIT_CASE(busy_code_is_interrupted),
+	KUNIT_CASE_PARAM(entries_are_known, place_gen_params),
+	KUNIT_CASE(blacklist_is_known),
 	KUNIT_CASE_PARAM(unregistered_probe_is_left_alone, place_gen_params),
 	KUNIT_CASE(nothing_is_unregistered),
 	KUNIT_CASE(probe_needs_one_place),
@@ -1434,12 +1717,24 @@ static struct kunit_case kprobes_cases[] = {
 	KUNIT_CASE(arming_fails),
 	KUNIT_CASE(only_post_handlers_keep_rivals_away),
 	KUNIT_CASE_PARAM(batch_is_all_or_nothing, bad_probe_gen_params),
+	KUNIT_CASE(memory_runs_out_at_registration),
+	KUNIT_CASE_PARAM(memory_runs_out_when_enabling, place_gen_params),
+	KUNIT_CASE_PARAM(memory_runs_out_when_unregistering, place_gen_params),
+	KUNIT_CASE_PARAM(memory_runs_out_when_disabling, place_gen_params),
 	KUNIT_CASE(probe_is_registered_once),
 	{ }
 };
 
+/* Also if its test has not been among those that were to run. */
+static void end_suite(struct kunit_suite *suite)
+{
+	unregister_kprobe(&init_probe);
+}
+
 static struct kunit_suite kprobes_suite = {
 	.name = "kprobes",
+	.suite_init = start_suite,
+	.suite_exit = end_suite,
 	.init = start_test,
 	.exit = end_test,
 	.test_cases = kprobes_cases,

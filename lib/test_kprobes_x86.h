@@ -817,7 +817,9 @@ static struct kprobe *frame_probe(char name, unsigned int insn)
 
 static void neighbours_are_probed(struct kunit *test)
 {
-	static const struct place frame = { "kprobes_test_frame", kprobes_test_frame, ARG + 1 };
+	static const struct place frame = {
+		"kprobes_test_frame", kprobes_test_frame, kprobes_test_frame, ARG + 1
+	};
 	struct kprobe *all[FRAME_INSNS];
 	unsigned int i;
 
@@ -980,6 +982,7 @@ static struct kunit_case kprobes_x86_cases[] = {
 
 static struct kunit_suite kprobes_x86_suite = {
 	.name = "kprobes-x86",
+	.suite_init = start_suite,
 	.init = start_test,
 	.exit = end_test,
 	.test_cases = kprobes_x86_cases,

@@ -151,12 +151,12 @@ void blacklist_add_module(const struct module *mod)
 
 static void remove_range(const struct module_memory *mem)
 {
-	unsigned long end = (unsigned long)mem->base + mem->size;
 	MA_STATE(mas, &blacklist, (unsigned long)mem->base, 0);
+	unsigned long last = (unsigned long)mem->base + mem->size - 1;
 	void *entry;
 
 	mas_lock(&mas);
-	mas_for_each(&mas, entry, end - 1)
+	mas_for_each(&mas, entry, last)
 		mas_erase(&mas);
 	mas_unlock(&mas);
 }

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=sh
+# What the tests share. They run as root in the directory that they are in, with
+# tracefs and debugfs mounted, and write KTAP.
+
+kprobes=/sys/kernel/debug/kprobes
+tracing=/sys/kernel/tracing
+output=${TMPDIR:-/tmp}/kprobes-test.$$
+test_number=0
+failures=0
+at_exit=
+
+on_exit() {	# COMMAND: run at the end, however that comes; the last one first
+	at_exit="$1; $at_exit"
+}
+
+leave() {
+	status=$?
+	eval "$at_exit"
+	rm -f "$output"
+	[ "$failures" = 0 ] || status=1
+	exit $status
+}
+trap leave EXIT
+
+plan() {	# NUMBER
+	echo "KTAP version 1"
+	echo "1..$1"
+}
+
+skip_all() {	# WHY
+	echo "1..0 # SKIP $1"
+	exit 4
+}
+
+result() {	# STATUS NAME
+	test_number=$((test_number + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $test_number $2"
+	else
+		failures=$((failures + 1))
+		echo "not ok $test_number $2"
+	fi
+}
+
+skip() {	# NAME WHY
+	result 0 "$1 # SKIP $2"
+}
+
+check() {	# NAME COMMAND...: the command succeeds
+	name=$1
+	shift
+	"$@" >"$output" 2>&1
+	status=$?
+	[ $status = 0 ] || sed 's/^/# /' "$output"
+	result $status "$name"
+}
+
+refuse() {	# NAME COMMAND...: the command fails
+	name=$1
+	shift
+	! "$@" >"$output" 2>&1
+	result $? "$name"
+}
+
+has_config() {	# OPTION: it is y or m
+	zcat /proc/config.gz 2>/dev/null | grep -q "^CONFIG_$1=[ym]"
+}
+
+# Text
+
+low() {	# ADDRESS: its lower half, which the shell can calculate with
+	echo "${1#????????}"
+}
+
+address() {	# SYMBOL: its address as kallsyms has it
+	awk -v symbol="$1" '$3 == symbol { print $1; exit }' /proc/kallsyms
+}
+
+# Events, in the group kprobes
+
+need_no_events() {
+	[ -z "$(cat $tracing/kprobe_events)" ] || skip_all "there are kprobe events already"
+}
+
+add_event() {	# DEFINITION
+	echo "$1" >>$tracing/kprobe_events
+}
+
+enable_event() {	# EVENT 0-OR-1
+	echo "$2" >"$tracing/events/kprobes/$1/enable"
+}
+
+remove_events() {
+	if [ -e $tracing/events/kprobes/enable ]; then
+		echo 0 >$tracing/events/kprobes/enable
+	fi
+	echo >$tracing/kprobe_events
+	echo >$tracing/trace
+}
+
+hits() {	# EVENT
+	awk -v event="$1" '$1 == event { print $2 }' $tracing/kprobe_profile
+}
+
+missed() {	# EVENT
+	awk -v event="$1" '$1 == event { print $3 }' $tracing/kprobe_profile
+}
+
+# Three forks at the least.
+work() {
+	/bin/true
+	/bin/true
+	/bin/true
+}
