@@ -30,7 +30,7 @@ no_growth() {	# NAME
 
 at_most breakpoint 240
 at_most post 310
-at_most fentry 115
+at_most fentry 160
 no_growth breakpoint
 no_growth post
 no_growth fentry
