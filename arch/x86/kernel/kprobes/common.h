@@ -164,9 +164,10 @@ noinstr void resume_outer_hit(void);
 /* This CPU works for @kp, whose handlers see @regs. */
 static __always_inline void enter_hit(struct kprobe *kp, struct pt_regs *regs)
 {
+	raw_cpu_write(current_kprobe, kp);
+	barrier();	/* an NMI that sees this puts the rest back as it was */
 	raw_cpu_write(kprobe_ctlblk.regs, regs);
 	raw_cpu_write(kprobe_context, preempt_count());
-	raw_cpu_write(current_kprobe, kp);
 }
 
 /* In place of the registers when it is the post handlers' turn, who see the plain truth. */

@@ -3,10 +3,10 @@
  * Breakpoint probes on x86: hits, running the displaced instruction, faults in
  * it; and what the manager asks of an architecture.
  *
- * A displaced instruction is run in one of three ways (enum insn_run). Only two
- * kinds of copies keep the CPU busy with the probe after the breakpoint: those
- * that are stepped, and those with a post handler to be called behind them.
- * Both run with interrupts off, so nothing but an NMI or a fault comes between.
+ * How a displaced instruction is run is said at enum insn_run. Only two kinds
+ * of copies keep the CPU busy with the probe after the breakpoint: those that
+ * are stepped, and those with a post handler to be called behind them. Both run
+ * with interrupts off, so nothing but an NMI or a fault comes between.
  */
 #define pr_fmt(fmt)	"kprobes: " fmt
 
@@ -58,6 +58,7 @@ noinstr void enter_nested_hit(struct kprobe *kp, struct pt_regs *regs)
 	outer->context = raw_cpu_read(kprobe_context);
 	barrier();	/* an NMI leaves a complete entry alone, and fills any other */
 	kcb->depth++;
+	kcb->kprobe_status = KPROBE_HIT_ACTIVE;
 	enter_hit(kp, regs);
 }
 
@@ -290,6 +291,15 @@ static unsigned long original_ip(const struct kprobe *owner, unsigned long ip)
 	return (unsigned long)owner->addr + (ip - copy < ainsn->size ? 0 : ainsn->size);
 }
 
+/* Is @ip in a copy which this CPU runs for @owner until kprobe_copy_done()? */
+static bool is_copy_running(const struct kprobe *owner, unsigned long ip)
+{
+	if (kprobe_running() != owner || raw_cpu_read(kprobe_ctlblk.regs))
+		return false;
+	return owner->ainsn.run == INSN_RUN_STEP ||
+	       ip - (unsigned long)owner->ainsn.post_insn < KPROBE_SLOT_SIZE;
+}
+
 /**
  * kprobe_fixup_fault - Let a fault in a slot be one of the probed instruction
  * @regs: The registers at the fault. If it was in a slot, @ip is changed to the
@@ -300,7 +310,6 @@ static unsigned long original_ip(const struct kprobe *owner, unsigned long ip)
  */
 void __kprobes kprobe_fixup_fault(struct pt_regs *regs)
 {
-	struct kprobe_ctlblk *kcb;
 	struct kprobe *owner;
 
 	if (user_mode(regs))
@@ -310,9 +319,8 @@ void __kprobes kprobe_fixup_fault(struct pt_regs *regs)
 	if (likely(!owner))
 		return;
 
-	kcb = get_kprobe_ctlblk();
-	if (kprobe_running() == owner && !kcb->regs) {
-		regs->flags |= kcb->saved_flags;
+	if (is_copy_running(owner, regs->ip)) {
+		regs->flags |= raw_cpu_read(kprobe_ctlblk.saved_flags);
 		leave_hit();
 	}
 	regs->ip = original_ip(owner, regs->ip);
