@@ -7,7 +7,6 @@
 [ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"
 need_no_events
 on_exit remove_events
-
 on_exit "echo 1 >$kprobes/enabled"
 
 # list
@@ -42,7 +41,6 @@ add_event 'p:kprobes/again kernel_clone'
 enable_event vfs_write 1
 enable_event again 1
 cat $kprobes/list >"$output.list"
-on_exit 'rm -f "$output.list"'
 check "a line for each probe" [ "$(wc -l <"$output.list")" = 6 ]
 check "lines have their format" is_a_list "$output.list"
 check "addresses ascend" ascends "$output.list"
@@ -68,7 +66,6 @@ shown() {	# COMMAND...: it prints addresses, and nothing else for them
 	"$@" >"$output.seen" && grep -Eq 'f{8}[0-9a-f]{8}' "$output.seen" &&
 		! grep '0\{16\}' "$output.seen"
 }
-on_exit 'rm -f "$output.seen"'
 
 cat_as_nobody() {	# FILE
 	su -s /bin/sh nobody -c "cat $1"
@@ -139,7 +136,6 @@ blacklisted() {	# SYMBOL: the address is the symbol's, and the end is behind it
 }
 
 cat $kprobes/blacklist >"$output.blacklist"
-on_exit 'rm -f "$output.blacklist"'
 check "lines of the blacklist have their format" is_a_blacklist "$output.blacklist"
 check "its addresses ascend" ascends "$output.blacklist"
 check "get_kprobe is in it" blacklisted get_kprobe

@@ -10,12 +10,12 @@ others=1000
 dmesg -c >/dev/null
 plan 7
 check "the module loads" modprobe kprobe_bench others=$others
-dmesg | sed -n 's/.*kprobe_bench: //p' >/tmp/costs
+dmesg | sed -n 's/.*kprobe_bench: //p' >"$output.costs"
 rmmod kprobe_bench
-sed 's/^/# cost: /' /tmp/costs
+sed 's/^/# cost: /' "$output.costs"
 
 cost() {	# NAME: what it costs, a huge number if that is not known
-	sed -n "s/^$1 //p" /tmp/costs | grep . || echo 999999
+	sed -n "s/^$1 //p" "$output.costs" | grep . || echo 999999
 }
 
 at_most() {	# NAME LIMIT

@@ -3,6 +3,7 @@
 # What the tests share. They run as root in the directory that they are in, with
 # tracefs and debugfs mounted, and write KTAP.
 
+# shellcheck disable=SC2034	# in the tests
 kprobes=/sys/kernel/debug/kprobes
 tracing=/sys/kernel/tracing
 output=${TMPDIR:-/tmp}/kprobes-test.$$
@@ -17,7 +18,7 @@ on_exit() {	# COMMAND: run at the end, however that comes; the last one first
 leave() {
 	status=$?
 	eval "$at_exit"
-	rm -f "$output"
+	rm -f "$output" "$output".*
 	[ "$failures" = 0 ] || status=1
 	exit $status
 }
