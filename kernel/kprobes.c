@@ -49,7 +49,12 @@ static __always_inline void count_miss(struct kprobe *p)
  */
 noinstr int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs)
 {
-	return kprobe_call_pre_handlers(site, regs);
+	struct kprobe *p;
+
+	list_for_each_entry_lockless(p, &site->list, list)
+		if (!kprobe_disabled(p) && kprobe_call_pre_handler(p, regs))
+			return 1;
+	return 0;
 }
 
 /**
@@ -178,14 +183,29 @@ static bool wants_to_be_armed(const struct kprobe_site *site)
 	return false;
 }
 
-static void settle_post_handler(struct kprobe_site *site)
+static bool has_post_handler(const struct kprobe_site *site)
 {
 	struct kprobe *p;
 
 	list_for_each_entry(p, &site->kp.list, list)
 		if (p->post_handler)
-			return;
-	WRITE_ONCE(site->kp.post_handler, NULL);
+			return true;
+	return false;
+}
+
+/* Let hits find what they need to know of the probes in the site itself. */
+static void settle_handlers(struct kprobe_site *site)
+{
+	struct kprobe *only = NULL;
+
+	if (list_is_singular(&site->kp.list)) {
+		only = list_first_entry(&site->kp.list, struct kprobe, list);
+		if (kprobe_disabled(only) || !only->pre_handler)
+			only = NULL;
+	}
+	WRITE_ONCE(site->only, only);
+	WRITE_ONCE(site->kp.post_handler,
+		   has_post_handler(site) ? kprobe_post_handlers : NULL);
 }
 
 /* What is left to do for a site that is not armed and shall not be. */
@@ -237,7 +257,7 @@ static int settle(struct list_head *batch)
 	list_for_each_entry_safe(site, next, batch, batch) {
 		bool armed = site->state == SITE_ARMED;
 
-		settle_post_handler(site);
+		settle_handlers(site);
 		if (site->state != SITE_GONE && wants_to_be_armed(site)) {
 			if (!armed || ftrace_site_needs_rearm(site))
 				list_move_tail(&site->batch, &to_arm);
@@ -281,20 +301,16 @@ struct kprobe_request {
 };
 
 /*
- * Note what the caller gave, and unlink the probes: what their links held is of
- * no meaning. On the way to their sites they are in a list of their own once,
- * which finds those that are named twice.
+ * Unlink probes: what their links held is of no meaning. On the way they are in
+ * a list of their own once, which finds those that are named twice.
  */
-static int collect_probes(struct kprobe **kps, int num, struct kprobe_request *reqs)
+static int check_new_probes(struct kprobe **kps, int num)
 {
 	struct kprobe *again = NULL;
 	LIST_HEAD(seen);
 	int i;
 
 	for (i = 0; i < num; i++) {
-		reqs[i].p = kps[i];
-		reqs[i].addr = kps[i]->addr;
-		reqs[i].flags = kps[i]->flags;
 		if (site_of_probe(kps[i])) {
 			again = kps[i];
 			continue;
@@ -314,6 +330,32 @@ static int collect_probes(struct kprobe **kps, int num, struct kprobe_request *r
 		      (void *)again->pre_handler))
 		return -EINVAL;
 	return 0;
+}
+
+/**
+ * kprobes_check_new - Check that probes are not registered
+ * @kps: The probes.
+ * @num: How many.
+ *
+ * For those who change probes on the way to their registration.
+ *
+ * Context: Process context. May sleep.
+ * Return: 0, or -EINVAL if one is, or is named twice.
+ */
+int kprobes_check_new(struct kprobe **kps, int num)
+{
+	guard(mutex)(&kprobe_mutex);
+	return check_new_probes(kps, num);
+}
+
+static int collect_probes(struct kprobe **kps, int num, struct kprobe_request *reqs)
+{
+	for (int i = 0; i < num; i++) {
+		reqs[i].p = kps[i];
+		reqs[i].addr = kps[i]->addr;
+		reqs[i].flags = kps[i]->flags;
+	}
+	return check_new_probes(kps, num);
 }
 
 static int resolve_requests(struct kprobe_request *reqs, int num)
@@ -393,8 +435,6 @@ static void link_requests(struct kprobe_request *reqs, int num)
 		p->opcode = site->kp.opcode;
 		p->flags &= KPROBE_FLAG_DISABLED | KPROBE_FLAG_REENTRANT;
 		p->flags |= reqs[i].where.flags;
-		if (p->post_handler)
-			WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);
 		list_add_tail_rcu(&p->list, &site->kp.list);
 	}
 }
@@ -565,6 +605,7 @@ static int set_probe_disabled(struct kprobe *p, struct kprobe_site *site, u32 di
 	err = settle(&batch);
 	if (err) {
 		WRITE_ONCE(p->flags, before);
+		settle_handlers(site);
 		forget_batch(&batch);
 	}
 	return err;

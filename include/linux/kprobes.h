@@ -26,7 +26,9 @@
 
 struct kprobe;
 struct kretprobe;
+struct kretprobe_chunk;
 struct kretprobe_instance;
+struct kretprobe_pool;
 struct module;
 struct pt_regs;
 
@@ -139,12 +141,18 @@ static __always_inline bool kprobe_ftrace(const struct kprobe *p)
 
 /**
  * struct kretprobe - A return probe, owned by the caller
- * @kp:		The probe at the function's entry.
+ * @kp:		The probe at the function's entry. Its handlers are not the
+ *		caller's to set.
  * @handler:	Called when the function returns.
  * @entry_handler: Called at its entry; non-zero: this call is not of interest.
- * @maxactive:	How many calls may be in flight, 0 for the default.
- * @nmissed:	How many returns were not seen for want of an instance.
- * @data_size:	Bytes of private data of each call in flight.
+ * @maxactive:	How many calls may be in flight. 0 or less: as many as there
+ *		are; should they become more faster than room can be made for
+ *		them, some are missed.
+ * @nmissed:	How many calls were not followed for want of an instance.
+ * @data_size:	Bytes of private data of each call in flight, at the most
+ *		KRETPROBE_MAX_DATA_SIZE.
+ * @rh:		The instances, where rethook keeps them.
+ * @pool:	The instances.
  */
 struct kretprobe {
 	struct kprobe kp;
@@ -153,18 +161,68 @@ struct kretprobe {
 	int maxactive;
 	int nmissed;
 	size_t data_size;
+#ifdef CONFIG_KRETPROBE_ON_RETHOOK
+	struct rethook *rh;
+#else
+	struct kretprobe_pool *pool;
+#endif
 };
 
 #define KRETPROBE_MAX_DATA_SIZE	4096
 
 /**
  * struct kretprobe_instance - One call in flight of a return-probed function
- * @ret_addr:	Where the function returns to.
+ * @node:	What rethook wants.
+ * @llist:	In the task's kretprobe_instances, innermost call first.
+ * @fp:		What identifies the call: on x86 where its return address is.
+ * @ret_addr:	Where the function returns to. With several return probes in one
+ *		call all but one of them see the trampoline here, until they
+ *		are handled.
+ * @pool:	The instances of the return probe.
+ * @chunk:	The part of it that this one is of.
  * @data:	The private data of the return probe's handlers.
  */
 struct kretprobe_instance {
+#ifdef CONFIG_KRETPROBE_ON_RETHOOK
+	struct rethook_node node;
+#else
+	struct llist_node llist;
+	void *fp;
 	kprobe_opcode_t *ret_addr;
+	struct kretprobe_pool *pool;
+	struct kretprobe_chunk *chunk;
+#endif
 	char data[];
+};
+
+/**
+ * struct kretprobe_pool - The instances of a return probe
+ * @rp:		The return probe; NULL from the beginning of its unregistration on.
+ * @cache:	One free instance for each CPU, or NULL: the fast way.
+ * @chunks:	Where the others are, the newest and largest first.
+ * @taken:	How many instances are not in @chunks.
+ * @total:	How many there are.
+ * @adaptive:	Whether more are made when they run short.
+ * @is_short:	Whether it is in the list of pools that have run short.
+ * @short_node:	In that list.
+ * @users:	Chunks that have not been freed, and the return probe.
+ */
+struct kretprobe_pool {
+	struct kretprobe *rp;
+	struct kretprobe_instance * __percpu *cache;
+	struct kretprobe_chunk *chunks;
+	atomic_t taken;
+	unsigned int total;
+	bool adaptive;
+	bool is_short;
+	struct llist_node short_node;
+	refcount_t users;
+};
+
+/* A function that must not be return-probed: an entry of kretprobe_blacklist[]. */
+struct kretprobe_blackpoint {
+	const char *name;
+	void *addr;
 };
 
 #ifdef CONFIG_KPROBES
@@ -172,7 +230,7 @@ struct kretprobe_instance {
 DECLARE_PER_CPU(struct kprobe *, current_kprobe);
 DECLARE_PER_CPU(struct kprobe_ctlblk, kprobe_ctlblk);
 
-/* preempt_count() when the handler that runs was called. */
+/* preempt_count() when the handler that runs was called, for kprobe_context_level(). */
 DECLARE_PER_CPU(unsigned int, kprobe_context);
 
 /*
@@ -316,9 +374,7 @@ static inline void kprobe_free_init_mem(void) { }
 void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 			   struct ftrace_ops *ops, struct ftrace_regs *fregs);
 int arch_prepare_kprobe_ftrace(struct kprobe *p);
-bool kprobe_armed_by(struct kprobe *site, const struct ftrace_ops *ops);
 void kprobe_ftrace_kill(void);
-extern bool kprobe_ftrace_disabled;
 #else
 static inline void kprobe_ftrace_kill(void) { }
 #endif
@@ -334,6 +390,17 @@ static inline void wait_for_kprobe_optimizer(void) { }
 
 /* Return probes */
 
+#ifdef CONFIG_KRETPROBES
+
+extern struct kretprobe_blackpoint kretprobe_blacklist[];
+
+int register_kretprobe(struct kretprobe *rp);
+int register_kretprobes(struct kretprobe **rps, int num);
+void unregister_kretprobe(struct kretprobe *rp);
+void unregister_kretprobes(struct kretprobe **rps, int num);
+
+#else /* !CONFIG_KRETPROBES */
+
 static inline int register_kretprobe(struct kretprobe *rp)
 {
 	return -EOPNOTSUPP;
@@ -346,23 +413,99 @@ static inline int register_kretprobes(struct kretprobe **rps, int num)
 
 static inline void unregister_kretprobe(struct kretprobe *rp) { }
 static inline void unregister_kretprobes(struct kretprobe **rps, int num) { }
-static inline void kprobe_flush_task(struct task_struct *tsk) { }
 
-static nokprobe_inline struct kretprobe *get_kretprobe(struct kretprobe_instance *ri)
+#endif /* CONFIG_KRETPROBES */
+
+#ifdef CONFIG_KRETPROBE_ON_RETHOOK
+
+static __always_inline struct kretprobe *get_kretprobe(struct kretprobe_instance *ri)
 {
-	return NULL;
+	return ri->node.rethook->data;
 }
 
-static nokprobe_inline unsigned long get_kretprobe_retaddr(struct kretprobe_instance *ri)
+static __always_inline unsigned long get_kretprobe_retaddr(struct kretprobe_instance *ri)
+{
+	return ri->node.ret_addr;
+}
+
+/* Those that rethook has hooked, it tells apart and flushes itself. */
+static __always_inline bool is_kretprobe_trampoline(unsigned long addr)
+{
+	return is_rethook_trampoline(addr);
+}
+
+static inline void kprobe_flush_task(struct task_struct *tsk) { }
+
+#else /* !CONFIG_KRETPROBE_ON_RETHOOK */
+
+/**
+ * get_kretprobe - Find the return probe of an instance
+ * @ri: The instance.
+ *
+ * Context: A handler of the return probe, or any with preemption off.
+ * Return: It, or NULL if it is being unregistered.
+ */
+static __always_inline struct kretprobe *get_kretprobe(struct kretprobe_instance *ri)
+{
+	return READ_ONCE(ri->pool->rp);
+}
+
+/**
+ * get_kretprobe_retaddr - Find out where a return-probed function returns to
+ * @ri: The instance, in a handler that is called at the return.
+ *
+ * Return: The address in the caller.
+ */
+static __always_inline unsigned long get_kretprobe_retaddr(struct kretprobe_instance *ri)
 {
 	return (unsigned long)ri->ret_addr;
 }
+
+#ifdef CONFIG_KRETPROBES
+
+/* What an architecture's trampoline calls, and what it provides. */
+unsigned long kretprobe_trampoline_handler(struct pt_regs *regs, void *frame_pointer);
+unsigned long __kretprobe_trampoline_handler(struct pt_regs *regs, void *frame_pointer);
+void __kretprobe_trampoline(void);
+void arch_prepare_kretprobe(struct kretprobe_instance *ri, struct pt_regs *regs);
+void arch_kretprobe_fixup_return(struct pt_regs *regs, kprobe_opcode_t *correct_ret_addr);
+int arch_trampoline_kprobe(struct kprobe *p);
+
+/* What others ask of return probes. */
+unsigned long kretprobe_find_ret_addr(struct task_struct *tsk, void *fp, struct llist_node **cur);
+void kprobe_flush_task(struct task_struct *tsk);
+
+/* Bytes behind the trampoline's address that stand for it in a stack as well. */
+#ifndef KRETPROBE_TRAMPOLINE_SPAN
+#define KRETPROBE_TRAMPOLINE_SPAN	0
+#endif
+
+/* is_kretprobe_trampoline - Is this what stands in the place of a return address? */
+static __always_inline bool is_kretprobe_trampoline(unsigned long addr)
+{
+	void *trampoline = dereference_kernel_function_descriptor(__kretprobe_trampoline);
+
+	return addr - (unsigned long)trampoline <= KRETPROBE_TRAMPOLINE_SPAN;
+}
+
+#else /* !CONFIG_KRETPROBES */
 
 static __always_inline bool is_kretprobe_trampoline(unsigned long addr)
 {
 	return false;
 }
 
+static inline unsigned long kretprobe_find_ret_addr(struct task_struct *tsk, void *fp,
+						    struct llist_node **cur)
+{
+	return 0;
+}
+
+static inline void kprobe_flush_task(struct task_struct *tsk) { }
+
+#endif /* CONFIG_KRETPROBES */
+
+#endif /* CONFIG_KRETPROBE_ON_RETHOOK */
 static inline int enable_kretprobe(struct kretprobe *rp)
 {
 	return enable_kprobe(&rp->kp);

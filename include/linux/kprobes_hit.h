@@ -10,7 +10,65 @@
 #include <linux/hash.h>
 #include <linux/instrumentation.h>
 #include <linux/kprobes.h>
+#include <linux/rbtree.h>
 #include <linux/rculist.h>
+#include <linux/sched.h>
+
+/**
+ * enum kprobe_site_state - Life of a site
+ * @SITE_NEW:		Prepared; its text has never been touched.
+ * @SITE_ARMED:		A breakpoint, or an ftrace call, leads to its probes.
+ * @SITE_DISARMED:	All of its probes are disabled, or all probes are off.
+ * @SITE_DYING:		The last probe has left. CPUs may be in its slots; a
+ *			new probe at the address takes it over.
+ * @SITE_GONE:		Its text went away; only its probes' owners still know.
+ *
+ * See site_set_state() for the way from one to another.
+ */
+enum kprobe_site_state {
+	SITE_NEW,
+	SITE_ARMED,
+	SITE_DISARMED,
+	SITE_DYING,
+	SITE_GONE,
+};
+
+/**
+ * struct kprobe_site - A probed address
+ * @kp:		What the architecture sees. Its @addr, @opcode and @ainsn are
+ *		constant, its @post_handler tells whether a probe has one. Its
+ *		@list is the head of the probes, oldest first: written under
+ *		kprobe_mutex, read under RCU.
+ * @only:	Its one probe, if that is enabled and has a pre handler; or NULL:
+ *		then @kp.list is to be walked. Written under kprobe_mutex.
+ * @ops:	The ftrace_ops that it is armed with, or NULL. While a site changes
+ *		hands, two bring every hit: this one counts. Written under
+ *		kprobe_mutex.
+ * @state:	Written under kprobe_mutex by site_set_state().
+ * @node:	In the ordered index. kprobe_mutex.
+ * @batch:	In the batch that a call works on. kprobe_mutex.
+ * @retired:	In a list of those to be freed. kprobe_mutex.
+ * @rcu:	For the time after the last look at it.
+ *
+ * Invariant: every site is in the ordered index from its creation to the end;
+ * and in the hash, too, unless it is gone. There is one at the most in the
+ * hash for an address.
+ */
+struct kprobe_site {
+	struct kprobe kp;
+	struct kprobe *only;
+	struct ftrace_ops *ops;
+	enum kprobe_site_state state;
+	struct rb_node node;
+	struct list_head batch;
+	struct list_head retired;
+	struct rcu_head rcu;
+};
+
+static __always_inline struct kprobe_site *site_of(struct kprobe *kp)
+{
+	return container_of(kp, struct kprobe_site, kp);
+}
 
 /**
  * struct kprobe_table - The sites, by address
@@ -35,8 +93,8 @@ struct kprobe_table {
 
 extern struct kprobe_table __rcu *kprobe_table;
 
-static __always_inline unsigned int kprobe_hash(const struct kprobe_table *table,
-						const void *addr)
+static __always_inline unsigned long kprobe_hash(const struct kprobe_table *table,
+						 const void *addr)
 {
 	return ((unsigned long)addr * GOLDEN_RATIO_PRIME) >> table->shift;
 }
@@ -45,15 +103,12 @@ static __always_inline unsigned int kprobe_hash(const struct kprobe_table *table
 static __always_inline struct kprobe *kprobe_find(const void *addr)
 {
 	const struct kprobe_table *table = rcu_dereference_raw(kprobe_table);
-	unsigned int i = kprobe_hash(table, addr);
+	unsigned long i = kprobe_hash(table, addr);
+	struct kprobe *kp;
 
-	for (;;) {
-		struct kprobe *kp = rcu_dereference_raw(table->slot[i]);
-
-		if (!kp || likely(kp->addr == addr))
-			return kp;
+	while ((kp = rcu_dereference_raw(table->slot[i])) && unlikely(kp->addr != addr))
 		i = (i + 1) & table->mask;
-	}
+	return kp;
 }
 
 /* kprobe_call_pre_handler - Returns whether it changed where execution goes on */
@@ -69,15 +124,18 @@ static __always_inline int kprobe_call_pre_handler(struct kprobe *p, struct pt_r
 	return changed;
 }
 
-/* kprobe_call_pre_handlers - kprobe_pre_handlers(), inline */
+/* kprobe_call_pre_handlers - kprobe_pre_handlers(), inline for one probe */
 static __always_inline int kprobe_call_pre_handlers(struct kprobe *site, struct pt_regs *regs)
 {
-	struct kprobe *p;
+	struct kprobe *only = READ_ONCE(site_of(site)->only);
+	int changed;
 
-	list_for_each_entry_lockless(p, &site->list, list)
-		if (likely(!kprobe_disabled(p)) && unlikely(kprobe_call_pre_handler(p, regs)))
-			return 1;
-	return 0;
+	if (unlikely(!only))
+		return kprobe_pre_handlers(site, regs);
+	instrumentation_begin();
+	changed = only->pre_handler(only, regs);
+	instrumentation_end();
+	return changed;
 }
 
 /*
@@ -99,5 +157,94 @@ static __always_inline void kprobe_call_post_handlers(struct kprobe *site, struc
 		instrumentation_end();
 	}
 }
+
+#if defined(CONFIG_KRETPROBES) && !defined(CONFIG_KRETPROBE_ON_RETHOOK)
+
+/* All of these run where a probe has been hit. */
+notrace __kprobes struct kretprobe_instance *kretprobe_take_uncached(struct kretprobe_pool *pool);
+notrace __kprobes void kretprobe_put_uncached(struct kretprobe_instance *ri);
+notrace __kprobes struct kretprobe_instance *kretprobe_seek_call(void *fp);
+
+/* kretprobe_take_cached - Take the free instance of this CPU, or return NULL */
+static __always_inline struct kretprobe_instance *
+kretprobe_take_cached(struct kretprobe_pool *pool)
+{
+	return raw_xchg(raw_cpu_ptr(pool->cache), NULL);
+}
+
+/* kretprobe_put - Give an instance back; @rp is what get_kretprobe() said of it */
+static __always_inline void kretprobe_put(struct kretprobe_instance *ri,
+					  const struct kretprobe *rp)
+{
+	struct kretprobe_instance *none = NULL;
+
+	if (unlikely(!rp || !raw_try_cmpxchg(raw_cpu_ptr(ri->pool->cache), &none, ri)))
+		kretprobe_put_uncached(ri);
+}
+
+/* The instance of the call before, or before that, in the same task */
+static __always_inline struct kretprobe_instance *
+kretprobe_next(const struct kretprobe_instance *ri)
+{
+	return container_of(ri->llist.next, struct kretprobe_instance, llist);
+}
+
+/* Does another instance of the same call know where it returns to? */
+static __always_inline bool kretprobe_is_outdone(const struct kretprobe_instance *ri)
+{
+	return ri->ret_addr == (void *)__kretprobe_trampoline;
+}
+
+/* kretprobe_newest - The instance at the head of the task's list, or NULL */
+static __always_inline struct kretprobe_instance *kretprobe_newest(void)
+{
+	struct llist_node *node = current->kretprobe_instances.first;
+
+	return container_of_const(node, struct kretprobe_instance, llist);
+}
+
+/*
+ * kretprobe_first - The newest instance of the call that returns now
+ *
+ * @ret_addr is set to where the call returns to.
+ */
+static __always_inline struct kretprobe_instance *kretprobe_first(void *fp,
+								  kprobe_opcode_t **ret_addr)
+{
+	struct kretprobe_instance *first = kretprobe_newest(), *ri;
+
+	if (unlikely(!first || first->fp != fp))
+		first = kretprobe_seek_call(fp);
+	for (ri = first; unlikely(kretprobe_is_outdone(ri)); ri = kretprobe_next(ri))
+		;
+	*ret_addr = ri->ret_addr;
+	return first;
+}
+
+/*
+ * kretprobe_leave_place - What was in the place of the return address is back
+ *
+ * It may be the trampoline of somebody else, by whom a stack trace is led to
+ * this place once more: then older instances are meant, not those of @ri's call.
+ */
+static __always_inline void kretprobe_leave_place(struct kretprobe_instance *ri)
+{
+	for (ri->fp = NULL; unlikely(kretprobe_is_outdone(ri)); ri->fp = NULL)
+		ri = kretprobe_next(ri);
+}
+
+/*
+ * kretprobe_pass - Done with an instance
+ *
+ * Until here a stack trace finds out where the call returns to.
+ */
+static __always_inline void kretprobe_pass(struct kretprobe_instance *ri,
+					   const struct kretprobe *rp)
+{
+	WRITE_ONCE(current->kretprobe_instances.first, ri->llist.next);
+	kretprobe_put(ri, rp);
+}
+
+#endif
 
 #endif /* _LINUX_KPROBES_HIT_H */

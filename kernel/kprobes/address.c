@@ -192,14 +192,16 @@ int kprobe_check_address(struct kprobe_address *where, struct insn_cursor *curso
 	err = check_text(where->addr);
 	if (err)
 		return err;
-	if (within_kprobe_blacklist(where->addr) || is_reserved(where->addr) ||
-	    is_cfi_preamble(where->addr))
+	if (within_kprobe_blacklist(where->addr))
 		return -EINVAL;
+	/* What ftrace owns is a whole instruction, and nobody else's. */
 	if (ftrace_location_range(where->addr, where->addr) == where->addr) {
 		if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE))
 			return -EINVAL;
 		where->flags |= KPROBE_FLAG_FTRACE;
 		return 0;
 	}
+	if (is_reserved(where->addr) || is_cfi_preamble(where->addr))
+		return -EINVAL;
 	return check_boundary(where->addr, cursor);
 }

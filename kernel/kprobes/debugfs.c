@@ -41,7 +41,7 @@ static void list_stop(struct seq_file *m, void *site)
 	mutex_unlock(&kprobe_mutex);
 }
 
-static void show_place(struct seq_file *m, struct kprobe_site *site)
+static void show_place(struct seq_file *m, struct kprobe_site *site, const struct kprobe *p)
 {
 	char name[KSYM_NAME_LEN], *module = NULL;
 	unsigned long addr = site_addr(site), offset = 0;
@@ -50,7 +50,7 @@ static void show_place(struct seq_file *m, struct kprobe_site *site)
 	/* The address of text that is gone may belong to somebody else by now. */
 	if (site->state != SITE_GONE)
 		symbol = kallsyms_lookup(addr, NULL, &offset, &module, name);
-	seq_printf(m, "%px  k  ", shown(m, addr));
+	seq_printf(m, "%px  %c  ", shown(m, addr), is_return_probe(p) ? 'r' : 'k');
 	if (symbol)
 		seq_printf(m, "%s+0x%lx  %s ", symbol, offset, module ?: " ");
 	else
@@ -63,7 +63,7 @@ static int list_show(struct seq_file *m, void *v)
 	struct kprobe *p;
 
 	list_for_each_entry(p, &site->kp.list, list) {
-		show_place(m, site);
+		show_place(m, site, p);
 		if (kprobe_gone(p))
 			seq_puts(m, "[GONE]");
 		else if (kprobe_disabled(p))

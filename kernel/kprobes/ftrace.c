@@ -22,8 +22,8 @@ static struct ftrace_ops ipmodify_ops __read_mostly = {
 	.flags	= FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY,
 };
 
-/* Set when ftrace has given up: its calls may stay, but are of no use. */
-bool kprobe_ftrace_disabled __read_mostly;
+/* Set when ftrace has given up: its calls stay as they are. */
+static bool ftrace_is_dead __read_mostly;
 
 /**
  * kprobe_ftrace_kill - ftrace gives up
@@ -32,22 +32,7 @@ bool kprobe_ftrace_disabled __read_mostly;
  */
 void kprobe_ftrace_kill(void)
 {
-	kprobe_ftrace_disabled = true;
-}
-
-/**
- * kprobe_armed_by - Ask whether a hit is a site's own
- * @site: The site.
- * @ops: The ftrace_ops that brought the hit.
- *
- * While a site changes hands, both ftrace_ops bring every hit.
- *
- * Context: Any, also noinstr. Preemption is off.
- * Return: Whether the site is armed with @ops.
- */
-noinstr bool kprobe_armed_by(struct kprobe *site, const struct ftrace_ops *ops)
-{
-	return READ_ONCE(site_of(site)->ops) == ops;
+	ftrace_is_dead = true;
 }
 
 /* Not an easier one than it has: that comes later, and may fail. */
@@ -133,13 +118,13 @@ static int add_ips(struct ftrace_ops *ops, struct ip_set *set)
 	return err;
 }
 
-/* What ftrace cannot do is not tried again: kprobe_armed_by() ignores the hits. */
+/* What ftrace cannot do is not tried again: hits for what is not a site's ops are ignored. */
 static void remove_ips(struct ftrace_ops *ops, unsigned long *ip, unsigned int n)
 {
 	unsigned int *count = count_of(ops);
 	int err;
 
-	if (!n || kprobe_ftrace_disabled)
+	if (!n || ftrace_is_dead)
 		return;
 	*count -= n;
 	err = *count ? ftrace_set_filter_ips(ops, ip, n, 1, 0) : unregister_ftrace_function(ops);

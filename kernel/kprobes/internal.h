@@ -20,7 +20,7 @@
 
 #define pr_fmt(fmt)	"kprobes: " fmt
 
-#include <linux/kprobes.h>
+#include <linux/kprobes_hit.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/rbtree.h>
@@ -32,57 +32,6 @@ extern struct mutex kprobe_mutex;
 #ifndef KPROBE_SLOT_SIZE
 #define KPROBE_SLOT_SIZE	MAX_INSN_SIZE
 #endif
-
-/**
- * enum kprobe_site_state - Life of a site
- * @SITE_NEW:		Prepared; its text has never been touched.
- * @SITE_ARMED:		A breakpoint, or an ftrace call, leads to its probes.
- * @SITE_DISARMED:	All of its probes are disabled, or all probes are off.
- * @SITE_DYING:		The last probe has left. CPUs may be in its slots; a
- *			new probe at the address takes it over.
- * @SITE_GONE:		Its text went away; only its probes' owners still know.
- *
- * See site_set_state() for the way from one to another.
- */
-enum kprobe_site_state {
-	SITE_NEW,
-	SITE_ARMED,
-	SITE_DISARMED,
-	SITE_DYING,
-	SITE_GONE,
-};
-
-/**
- * struct kprobe_site - A probed address
- * @kp:		What the architecture sees. Its @addr, @opcode and @ainsn are
- *		constant, its @post_handler tells whether a probe has one. Its
- *		@list is the head of the probes, oldest first: written under
- *		kprobe_mutex, read under RCU.
- * @state:	Written under kprobe_mutex by site_set_state().
- * @ops:	The ftrace_ops that it is armed with, or NULL. kprobe_mutex.
- * @node:	In the ordered index. kprobe_mutex.
- * @batch:	In the batch that a call works on. kprobe_mutex.
- * @retired:	In a list of those to be freed. kprobe_mutex.
- * @rcu:	For the time after the last look at it.
- *
- * Invariant: every site is in the ordered index from its creation to the end;
- * and in the hash, too, unless it is gone. There is one at the most in the
- * hash for an address.
- */
-struct kprobe_site {
-	struct kprobe kp;
-	enum kprobe_site_state state;
-	struct ftrace_ops *ops;
-	struct rb_node node;
-	struct list_head batch;
-	struct list_head retired;
-	struct rcu_head rcu;
-};
-
-static __always_inline struct kprobe_site *site_of(struct kprobe *kp)
-{
-	return container_of(kp, struct kprobe_site, kp);
-}
 
 static inline unsigned long site_addr(const struct kprobe_site *site)
 {
@@ -155,7 +104,33 @@ static inline int arch_prepare_kprobe_ftrace(struct kprobe *p)
 }
 #endif
 
+#ifdef CONFIG_KRETPROBES
+
+/* call.c, or rethook.c where rethook does the work */
+int kretprobe_entered(struct kprobe *p, struct pt_regs *regs);
+
+/* instance.c, or rethook.c */
+int kretprobe_pool_create(struct kretprobe *rp);
+void kretprobe_pool_stop(struct kretprobe *rp);
+void kretprobe_pools_settle(void);
+void kretprobe_pool_put(struct kretprobe *rp);
+
+static inline bool is_return_probe(const struct kprobe *p)
+{
+	return p->pre_handler == kretprobe_entered;
+}
+
+#else
+
+static inline bool is_return_probe(const struct kprobe *p)
+{
+	return false;
+}
+
+#endif /* CONFIG_KRETPROBES */
+
 /* kprobes.c */
+int kprobes_check_new(struct kprobe **kps, int num);
 bool kprobes_enabled(void);
 int kprobes_set_enabled(bool on);
 

@@ -1,27 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What does a hit cost?
+ * What does a hit cost, and what does registration?
  *
- *	insmod kprobe_bench.ko
+ *	insmod kprobe_bench.ko functions=/tmp/functions
  *	dmesg | grep kprobe_bench:
  *
  * prints for each kind of probe the nanoseconds that a hit adds to a call of a
- * probed function, and then the same with many other probes registered. They
- * are exact in a virtual machine that counts each instruction as a nanosecond:
- * qemu-system-x86_64 -icount shift=0,sleep=off.
+ * probed function, and then the same with many other probes registered. And, if
+ * a file with names of functions is given, one on each line, how long it takes
+ * to register probes on all of them at once, and to unregister them.
+ *
+ * All are exact in a virtual machine that counts each instruction as a
+ * nanosecond: qemu-system-x86_64 -icount shift=0,sleep=off.
  *
  * See Documentation/trace/kprobes.rst.
  */
 #define pr_fmt(fmt)	KBUILD_MODNAME ": " fmt
 
 #include <linux/irqflags.h>
+#include <linux/kernel_read_file.h>
 #include <linux/kprobes.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/stringify.h>
+#include <linux/vmalloc.h>
 
 #define ROUNDS		20	/* the fastest counts */
 #define CALLS		500	/* a round */
@@ -30,6 +36,10 @@
 static unsigned int others = MAX_OTHERS;
 module_param(others, uint, 0444);
 MODULE_PARM_DESC(others, "how many other probes, at the most " __stringify(MAX_OTHERS));
+
+static char *functions;
+module_param(functions, charp, 0444);
+MODULE_PARM_DESC(functions, "a file with names of functions, to be probed all at once");
 
 /* Equal functions. No ftrace in these: a probe is a breakpoint. */
 
@@ -77,6 +87,11 @@ static void after_hit(struct kprobe *p, struct pt_regs *regs, unsigned long flag
 {
 }
 
+static int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	return 0;
+}
+
 /**
  * struct bench - A kind of probe
  * @name:	Its name in the output.
@@ -84,6 +99,7 @@ static void after_hit(struct kprobe *p, struct pt_regs *regs, unsigned long flag
  * @unprobed:	One that is the same, but is not.
  * @symbol:	The name of @probed.
  * @post:	The post handler, or NULL.
+ * @returns:	Whether it is a return probe.
  */
 struct bench {
 	const char *name;
@@ -91,12 +107,16 @@ struct bench {
 	void (*unprobed)(void);
 	const char *symbol;
 	kprobe_post_handler_t post;
+	bool returns;
 };
 
 static const struct bench benches[] = {
 	{ "breakpoint", bench_nops, bench_unprobed_nops, "bench_nops" },
-	{ "post", bench_nops, bench_unprobed_nops, "bench_nops", after_hit },
+	{ "post", bench_nops, bench_unprobed_nops, "bench_nops", .post = after_hit },
+	{ "return", bench_nops, bench_unprobed_nops, "bench_nops", .returns = true },
 	{ "fentry", bench_traced_nops, bench_unprobed_traced_nops, "bench_traced_nops" },
+	{ "fentry-return", bench_traced_nops, bench_unprobed_traced_nops, "bench_traced_nops",
+	  .returns = true },
 };
 
 static u64 time_calls(void (*function)(void))
@@ -116,25 +136,51 @@ static u64 time_calls(void (*function)(void))
 	return best;
 }
 
-static int run_bench(const struct bench *bench, const char *with)
+static void report(const struct bench *bench, const char *with)
+{
+	s64 cost = time_calls(bench->probed) - time_calls(bench->unprobed);
+
+	pr_info("%s%s %lld\n", bench->name, with, div_s64(cost + CALLS / 2, CALLS));
+}
+
+static int run_kprobe(const struct bench *bench, const char *with)
 {
 	struct kprobe probe = {
 		.symbol_name	= bench->symbol,
 		.pre_handler	= on_hit,
 		.post_handler	= bench->post,
 	};
-	s64 cost;
-	int err;
+	int err = register_kprobe(&probe);
 
-	err = register_kprobe(&probe);
-	if (err) {
-		pr_err("cannot probe %s: %pe\n", bench->symbol, ERR_PTR(err));
+	if (err)
 		return err;
-	}
-	cost = time_calls(bench->probed) - time_calls(bench->unprobed);
+	report(bench, with);
 	unregister_kprobe(&probe);
-	pr_info("%s%s %lld\n", bench->name, with, div_s64(cost + CALLS / 2, CALLS));
 	return 0;
+}
+
+static int run_kretprobe(const struct bench *bench, const char *with)
+{
+	struct kretprobe probe = {
+		.kp.symbol_name	= bench->symbol,
+		.handler	= on_return,
+	};
+	int err = register_kretprobe(&probe);
+
+	if (err)
+		return err;
+	report(bench, with);
+	unregister_kretprobe(&probe);
+	return 0;
+}
+
+static int run_bench(const struct bench *bench, const char *with)
+{
+	int err = bench->returns ? run_kretprobe(bench, with) : run_kprobe(bench, with);
+
+	if (err)
+		pr_err("cannot probe %s: %pe\n", bench->symbol, ERR_PTR(err));
+	return err;
 }
 
 static int run_benches(const char *with)
@@ -168,7 +214,7 @@ static int run_among_others(struct kprobe *probes, struct kprobe **array)
 	return err;
 }
 
-static int __init bench_init(void)
+static int run_hits(void)
 {
 	struct kprobe **array;
 	struct kprobe *probes;
@@ -183,6 +229,70 @@ static int __init bench_init(void)
 	kvfree(array);
 	kvfree(probes);
 	return err;
+}
+
+/* Register probes on all functions that are named, and unregister them. */
+static int time_registration(char *names, unsigned int count)
+{
+	struct kprobe *probes = kvcalloc(count, sizeof(*probes), GFP_KERNEL);
+	struct kprobe **array = kvcalloc(count, sizeof(*array), GFP_KERNEL);
+	ktime_t start, registered, unregistered;
+	int err = -ENOMEM;
+
+	if (!probes || !array)
+		goto out;
+	for (unsigned int i = 0; i < count; i++) {
+		probes[i].symbol_name = strsep(&names, "\n");
+		probes[i].pre_handler = on_hit;
+		array[i] = &probes[i];
+	}
+	start = ktime_get();
+	err = register_kprobes(array, count);
+	registered = ktime_get();
+	if (err) {
+		pr_err("cannot register %u probes: %pe\n", count, ERR_PTR(err));
+		goto out;
+	}
+	unregister_kprobes(array, count);
+	unregistered = ktime_get();
+	pr_info("register-%u %lld\n", count, ktime_to_ns(ktime_sub(registered, start)));
+	pr_info("unregister-%u %lld\n", count,
+		ktime_to_ns(ktime_sub(unregistered, registered)));
+out:
+	kvfree(array);
+	kvfree(probes);
+	return err;
+}
+
+static int run_registration(void)
+{
+	unsigned int count = 0;
+	void *data = NULL;
+	ssize_t size;
+	char *names;
+	int err;
+
+	size = kernel_read_file_from_path(functions, 0, &data, INT_MAX, NULL, READING_UNKNOWN);
+	if (size < 0) {
+		pr_err("cannot read %s: %pe\n", functions, ERR_PTR(size));
+		return size;
+	}
+	names = kmemdup_nul(data, size, GFP_KERNEL);
+	vfree(data);
+	if (!names)
+		return -ENOMEM;
+	for (ssize_t i = 0; i < size; i++)
+		count += names[i] == '\n';
+	err = count ? time_registration(names, count) : -EINVAL;
+	kfree(names);
+	return err;
+}
+
+static int __init bench_init(void)
+{
+	int err = run_hits();
+
+	return err || !functions ? err : run_registration();
 }
 module_init(bench_init);
 

@@ -24,6 +24,17 @@ struct pt_regs;
  */
 #define KPROBE_SLOT_SIZE	24
 
+/*
+ * In the stack, the address of the trampoline, or that of what its first
+ * instruction, a call, returns to.
+ */
+#define KRETPROBE_TRAMPOLINE_SPAN	5
+
+#define kretprobe_blacklist_size	1
+
+/* Where a function that is being entered has its return address. */
+#define kretprobe_return_place(regs)	((kprobe_opcode_t **)(regs)->sp)
+
 /**
  * struct insn_emulation - An instruction as emulate_insn() takes it
  * @op:		What to do, see emulate.c.

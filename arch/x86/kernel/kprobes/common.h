@@ -161,13 +161,17 @@ bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs);
 noinstr void enter_nested_hit(struct kprobe *kp, struct pt_regs *regs);
 noinstr void resume_outer_hit(void);
 
+/* kretprobe.c: returns */
+
+void kretprobe_returned(struct pt_regs *regs);
+
 /* This CPU works for @kp, whose handlers see @regs. */
 static __always_inline void enter_hit(struct kprobe *kp, struct pt_regs *regs)
 {
 	raw_cpu_write(current_kprobe, kp);
 	barrier();	/* an NMI that sees this puts the rest back as it was */
 	raw_cpu_write(kprobe_ctlblk.regs, regs);
-	raw_cpu_write(kprobe_context, preempt_count());
+	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
 }
 
 /* In place of the registers when it is the post handlers' turn, who see the plain truth. */
@@ -183,12 +187,18 @@ static __always_inline void call_post_handlers(struct kprobe *kp, struct pt_regs
 		kprobe_call_post_handlers(kp, regs, 0);
 }
 
+/* The end of a hit that found kprobe_running() to be NULL. */
+static __always_inline void leave_outermost_hit(void)
+{
+	raw_cpu_write(current_kprobe, NULL);
+}
+
 static __always_inline void leave_hit(void)
 {
 	if (unlikely(raw_cpu_read(kprobe_ctlblk.depth)))
 		resume_outer_hit();
 	else
-		raw_cpu_write(current_kprobe, NULL);
+		leave_outermost_hit();
 }
 
 /* Is the present context, less @own, above that of the handler which runs? */

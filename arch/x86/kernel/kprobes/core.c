@@ -120,11 +120,19 @@ static noinstr void run_with_post(struct kprobe *kp, struct pt_regs *regs)
 	leave_hit();
 }
 
-static __always_inline void finish_hit(struct kprobe *kp, struct pt_regs *regs)
+static __always_inline void leave(bool nested)
+{
+	if (nested)
+		resume_outer_hit();
+	else
+		leave_outermost_hit();
+}
+
+static __always_inline void finish_hit(struct kprobe *kp, struct pt_regs *regs, bool nested)
 {
 	if (likely(!READ_ONCE(kp->post_handler) && kp->ainsn.run != INSN_RUN_STEP)) {
 		run_at_once(kp, regs);
-		leave_hit();
+		leave(nested);
 	} else if (kp->ainsn.post_insn) {
 		start_copy(kp->ainsn.post_insn, regs);
 	} else if (kp->ainsn.run == INSN_RUN_STEP) {
@@ -160,18 +168,18 @@ static noinstr void hit_in_hit(struct kprobe *kp, struct pt_regs *regs)
 	}
 	enter_nested_hit(kp, regs);
 	if (kprobe_pre_handlers_nested(kp, regs))
-		leave_hit();
+		leave(true);
 	else
-		finish_hit(kp, regs);
+		finish_hit(kp, regs, true);
 }
 
 static __always_inline void hit(struct kprobe *kp, struct pt_regs *regs)
 {
 	enter_hit(kp, regs);
 	if (unlikely(kprobe_call_pre_handlers(kp, regs)))
-		leave_hit();
+		leave(false);
 	else
-		finish_hit(kp, regs);
+		finish_hit(kp, regs, false);
 }
 
 /* ------------------------------------------------------- behind the copy */

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Return probes on x86: a call is identified by the place of its return address.
+ */
+#include <linux/kprobes.h>
+#include <linux/preempt.h>
+#include <linux/ptrace.h>
+
+#include "common.h"
+
+/* It leaves by another task's return address. */
+struct kretprobe_blackpoint kretprobe_blacklist[] = {
+	{ .name = "__switch_to" },
+	{ },
+};
+
+/* In an interrupt, or an NMI, that landed in another handler. */
+static __always_inline void call_nested_handler(struct kretprobe *rp,
+						struct kretprobe_instance *ri,
+						struct pt_regs *regs)
+{
+	if (!is_hit_from_above(0)) {
+		raw_atomic_inc((atomic_t *)&rp->nmissed);
+		return;
+	}
+	enter_nested_hit(&rp->kp, regs);
+	instrumentation_begin();
+	rp->handler(ri, regs);
+	instrumentation_end();
+	leave_hit();
+}
+
+static __always_inline void call_handler(struct kretprobe *rp, struct kretprobe_instance *ri,
+					 struct pt_regs *regs)
+{
+	enter_hit(&rp->kp, regs);
+	instrumentation_begin();
+	rp->handler(ri, regs);
+	instrumentation_end();
+	leave_outermost_hit();
+}
+
+/* What the handlers see, and where the return goes. */
+static __always_inline void set_return(struct pt_regs *regs, kprobe_opcode_t **place,
+				       kprobe_opcode_t *ret_addr)
+{
+	*place = ret_addr;
+	regs->ip = (unsigned long)ret_addr;
+	regs->sp = (unsigned long)(place + 1);
+}
+
+/* All kinds of returns. */
+static noinstr void handle_return(struct pt_regs *regs, kprobe_opcode_t **place)
+{
+	struct kretprobe_instance *ri, *next;
+	kprobe_opcode_t *ret_addr;
+	struct kretprobe *rp;
+	bool more;
+
+	ri = kretprobe_first(place, &ret_addr);
+	set_return(regs, place, ret_addr);
+	kretprobe_leave_place(ri);
+	do {
+		next = kretprobe_next(ri);
+		more = kretprobe_is_outdone(ri);
+		rp = get_kretprobe(ri);
+		ri->ret_addr = ret_addr;
+		if (rp && rp->handler) {
+			if (kprobe_running())
+				call_nested_handler(rp, ri, regs);
+			else
+				call_handler(rp, ri, regs);
+		}
+		kretprobe_pass(ri, rp);
+		ri = next;
+	} while (more);
+}
+
+/* The usual return: of one return probe, which is registered, not inside another hit. */
+static __always_inline bool handle_usual_return(struct pt_regs *regs, kprobe_opcode_t **place)
+{
+	struct kretprobe_instance *ri = kretprobe_newest();
+	struct kretprobe *rp;
+
+	if (unlikely(!ri || ri->fp != place || kretprobe_is_outdone(ri) || kprobe_running()))
+		return false;
+	rp = get_kretprobe(ri);
+	if (unlikely(!rp || !rp->handler))
+		return false;
+	set_return(regs, place, ri->ret_addr);
+	ri->fp = NULL;	/* as kretprobe_leave_place() */
+	call_handler(rp, ri, regs);
+	kretprobe_pass(ri, rp);
+	return true;
+}
+
+/**
+ * kretprobe_returned - A return-probed function has returned
+ * @regs: The registers, without @ip and @sp. Behind them is the place of the
+ *	return address, which is put right.
+ *
+ * Called by __kretprobe_trampoline.
+ *
+ * Context: That of the function.
+ */
+noinstr void kretprobe_returned(struct pt_regs *regs)
+{
+	kprobe_opcode_t **place = (kprobe_opcode_t **)(regs + 1);
+
+	preempt_disable_notrace();
+	if (unlikely(!handle_usual_return(regs, place)))
+		handle_return(regs, place);
+	preempt_enable_notrace();
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A return probe that says what a function has returned, and how long it took.
+ *
+ *	insmod kretprobe_example.ko symbol=kernel_clone
+ *	dmesg | tail
+ *
+ * See Documentation/trace/kprobes.rst.
+ */
+#define pr_fmt(fmt)	KBUILD_MODNAME ": " fmt
+
+#include <linux/kprobes.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+
+static char *symbol = "kernel_clone";
+module_param(symbol, charp, 0444);
+MODULE_PARM_DESC(symbol, "function to probe");
+
+/* What is kept of a call until it returns. */
+struct call {
+	ktime_t start;
+};
+
+/* At the function's entry. */
+static int on_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct call *call = (struct call *)ri->data;
+
+	if (!current->mm)
+		return 1;	/* Kernel threads are of no interest. */
+	call->start = ktime_get();
+	return 0;
+}
+
+/* When it has returned, in the same task, but perhaps on another CPU. */
+static int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	const struct call *call = (const struct call *)ri->data;
+
+	pr_info("%s[%d]: %s returned %ld to %pS, after %lld ns\n", current->comm,
+		task_pid_nr(current), symbol, (long)regs_return_value(regs),
+		(void *)get_kretprobe_retaddr(ri),
+		ktime_to_ns(ktime_sub(ktime_get(), call->start)));
+	return 0;
+}
+
+static struct kretprobe probe = {
+	.entry_handler	= on_entry,
+	.handler	= on_return,
+	.data_size	= sizeof(struct call),
+};
+
+static int __init example_init(void)
+{
+	int err;
+
+	probe.kp.symbol_name = symbol;
+	err = register_kretprobe(&probe);
+	if (err) {
+		pr_err("cannot probe the return of %s: %pe\n", symbol, ERR_PTR(err));
+		return err;
+	}
+	pr_info("probing the return of %s at %pS\n", symbol, probe.kp.addr);
+	return 0;
+}
+module_init(example_init);
+
+static void __exit example_exit(void)
+{
+	unregister_kretprobe(&probe);
+	pr_info("%s is probed no more, missed %d\n", symbol, probe.nmissed);
+}
+module_exit(example_exit);
+
+MODULE_DESCRIPTION("Probe the returns of a function");
+MODULE_LICENSE("GPL");
