@@ -206,10 +206,10 @@ static __always_inline struct kretprobe_instance *kretprobe_newest(void)
 /*
  * kretprobe_first - The newest instance of the call that returns now
  *
- * @ret_addr is set to where the call returns to.
+ * @last is set to the oldest one, which knows where it returns to.
  */
 static __always_inline struct kretprobe_instance *kretprobe_first(void *fp,
-								  kprobe_opcode_t **ret_addr)
+								  struct kretprobe_instance **last)
 {
 	struct kretprobe_instance *first = kretprobe_newest(), *ri;
 
@@ -217,32 +217,19 @@ static __always_inline struct kretprobe_instance *kretprobe_first(void *fp,
 		first = kretprobe_seek_call(fp);
 	for (ri = first; unlikely(kretprobe_is_outdone(ri)); ri = kretprobe_next(ri))
 		;
-	*ret_addr = ri->ret_addr;
+	*last = ri;
 	return first;
 }
 
 /*
- * kretprobe_leave_place - What was in the place of the return address is back
+ * kretprobe_unlink - Take the instances up to @last out of the task's list
  *
- * It may be the trampoline of somebody else, by whom a stack trace is led to
- * this place once more: then older instances are meant, not those of @ri's call.
+ * Until here a stack trace that meets the trampoline finds out by it where the
+ * call returns to.
  */
-static __always_inline void kretprobe_leave_place(struct kretprobe_instance *ri)
+static __always_inline void kretprobe_unlink(struct kretprobe_instance *last)
 {
-	for (ri->fp = NULL; unlikely(kretprobe_is_outdone(ri)); ri->fp = NULL)
-		ri = kretprobe_next(ri);
-}
-
-/*
- * kretprobe_pass - Done with an instance
- *
- * Until here a stack trace finds out where the call returns to.
- */
-static __always_inline void kretprobe_pass(struct kretprobe_instance *ri,
-					   const struct kretprobe *rp)
-{
-	WRITE_ONCE(current->kretprobe_instances.first, ri->llist.next);
-	kretprobe_put(ri, rp);
+	WRITE_ONCE(current->kretprobe_instances.first, last->llist.next);
 }
 
 #endif

@@ -119,7 +119,8 @@ struct kretprobe_instance *kretprobe_seek_call(void *fp)
 		ri = llist_entry(node, struct kretprobe_instance, llist);
 		if (ri->fp == fp)
 			return ri;
-		kretprobe_pass(ri, get_kretprobe(ri));
+		kretprobe_unlink(ri);
+		kretprobe_put(ri, get_kretprobe(ri));
 	}
 	panic("kprobes: %s[%d] returns from a return-probed function, nobody knows where to\n",
 	      current->comm, task_pid_nr(current));
@@ -153,20 +154,22 @@ static void __kprobes call_handler(struct kretprobe *rp, struct kretprobe_instan
  */
 unsigned long __kprobes __kretprobe_trampoline_handler(struct pt_regs *regs, void *frame_pointer)
 {
-	struct kretprobe_instance *ri, *next;
+	struct kretprobe_instance *ri, *next, *last;
 	kprobe_opcode_t *ret_addr;
 	struct kretprobe *rp;
 	bool more;
 
-	ri = kretprobe_first(frame_pointer, &ret_addr);
+	ri = kretprobe_first(frame_pointer, &last);
+	ret_addr = last->ret_addr;
 	instruction_pointer_set(regs, (unsigned long)ret_addr);
 	do {
 		next = kretprobe_next(ri);
-		more = kretprobe_is_outdone(ri);
+		more = ri != last;
 		rp = get_kretprobe(ri);
 		ri->ret_addr = ret_addr;
 		call_handler(rp, ri, regs);
-		kretprobe_pass(ri, rp);
+		kretprobe_unlink(ri);
+		kretprobe_put(ri, rp);
 		ri = next;
 	} while (more);
 	arch_kretprobe_fixup_return(regs, ret_addr);

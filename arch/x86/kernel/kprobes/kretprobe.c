@@ -40,38 +40,41 @@ static __always_inline void call_handler(struct kretprobe *rp, struct kretprobe_
 	leave_outermost_hit();
 }
 
-/* What the handlers see, and where the return goes. */
-static __always_inline void set_return(struct pt_regs *regs, kprobe_opcode_t **place,
-				       kprobe_opcode_t *ret_addr)
+/*
+ * Put right the stack, and what the handlers see. A stack trace then needs the
+ * instances no more, and would take them for those of an outer call.
+ */
+static __always_inline void restore_return(struct pt_regs *regs, kprobe_opcode_t **place,
+					   struct kretprobe_instance *last)
 {
-	*place = ret_addr;
-	regs->ip = (unsigned long)ret_addr;
+	*place = last->ret_addr;
+	regs->ip = (unsigned long)last->ret_addr;
 	regs->sp = (unsigned long)(place + 1);
+	barrier();
+	kretprobe_unlink(last);
 }
 
 /* All kinds of returns. */
 static noinstr void handle_return(struct pt_regs *regs, kprobe_opcode_t **place)
 {
-	struct kretprobe_instance *ri, *next;
-	kprobe_opcode_t *ret_addr;
+	struct kretprobe_instance *ri, *next, *last;
 	struct kretprobe *rp;
 	bool more;
 
-	ri = kretprobe_first(place, &ret_addr);
-	set_return(regs, place, ret_addr);
-	kretprobe_leave_place(ri);
+	ri = kretprobe_first(place, &last);
+	restore_return(regs, place, last);
 	do {
 		next = kretprobe_next(ri);
-		more = kretprobe_is_outdone(ri);
+		more = ri != last;
 		rp = get_kretprobe(ri);
-		ri->ret_addr = ret_addr;
+		ri->ret_addr = *place;
 		if (rp && rp->handler) {
 			if (kprobe_running())
 				call_nested_handler(rp, ri, regs);
 			else
 				call_handler(rp, ri, regs);
 		}
-		kretprobe_pass(ri, rp);
+		kretprobe_put(ri, rp);
 		ri = next;
 	} while (more);
 }
@@ -87,10 +90,9 @@ static __always_inline bool handle_usual_return(struct pt_regs *regs, kprobe_opc
 	rp = get_kretprobe(ri);
 	if (unlikely(!rp || !rp->handler))
 		return false;
-	set_return(regs, place, ri->ret_addr);
-	ri->fp = NULL;	/* as kretprobe_leave_place() */
+	restore_return(regs, place, ri);
 	call_handler(rp, ri, regs);
-	kretprobe_pass(ri, rp);
+	kretprobe_put(ri, rp);
 	return true;
 }
 
