@@ -234,7 +234,6 @@ unsigned long kretprobe_find_ret_addr(struct task_struct *tsk, void *fp, struct 
 	}
 	return 0;
 }
-EXPORT_SYMBOL_GPL(kretprobe_find_ret_addr);
 NOKPROBE_SYMBOL(kretprobe_find_ret_addr)
 
 /**
