@@ -8,8 +8,9 @@
  * that it has left registered are unregistered, and no trace of any is in the
  * text.
  *
- * "kprobes" tests what is the same on all architectures, "kprobes-x86" how the
- * displaced instruction is run, and what handlers see of it.
+ * "kprobes" tests what is the same on all architectures, "kretprobes" the same
+ * of return probes, "kprobes-x86" how the displaced instruction is run, and what
+ * handlers see of it, "kretprobes-x86" what a return leaves as it was.
  */
 #include <linux/bug.h>
 #include <linux/delay.h>
@@ -32,6 +33,9 @@
 
 /* Where there is never memory: among the values of ERR_PTR(). */
 #define BAD_ADDRESS	((void *)-MAX_ERRNO)
+
+/* Entries of a stack trace. */
+#define TRACE_LENGTH	32
 
 /* ------------------------------------------------------- probes and journal */
 
@@ -237,6 +241,14 @@ static void end_test(struct kunit *test)
 	unregister_kprobes(all, ARRAY_SIZE(all));
 	for (i = 0; i < ARRAY_SIZE(places); i++)
 		KUNIT_EXPECT_MEMEQ(test, text(&places[i]), unprobed_text[i], TEXT_BYTES);
+}
+
+static bool is_in(unsigned long address, const char *function)
+{
+	char name[KSYM_SYMBOL_LEN];
+
+	sprint_symbol_no_offset(name, address);
+	return !strcmp(strim(strreplace(name, '[', '\0')), function);
 }
 
 static u64 call(const struct place *place)
@@ -725,14 +737,19 @@ static void expect_interruption(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, interruption.wrong);
 }
 
+static void prepare_interruption(enum hrtimer_restart (*function)(struct hrtimer *timer))
+{
+	hrtimer_init(&interruption.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	interruption.timer.function = function;
+}
+
 static void register_for_interruption(struct kunit *test)
 {
 	struct kprobe *b = post_probe('b', TARGET->symbol);
 	struct kprobe *c = post_probe('c', TARGET->symbol);
 	struct kprobe *d = probe('d', TARGET->symbol);
 
-	hrtimer_init(&interruption.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	interruption.timer.function = interrupt;
+	prepare_interruption(interrupt);
 	c->flags = KPROBE_FLAG_REENTRANT;
 	d->flags = KPROBE_FLAG_REENTRANT | KPROBE_FLAG_DISABLED;
 	ASSERT_REGISTERED(test, b);
@@ -950,6 +967,10 @@ static void data_is_not_probed(struct kunit *test)
 	EXPECT_REFUSED(test, a, err);
 }
 
+/* Not those of rethook. */
+#define OWN_RETURN_PROBES						\
+	(IS_ENABLED(CONFIG_KRETPROBES) && !IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK))
+
 /* A symbol of the kernel that must not be probed, if it has it. */
 static const struct forbidden_symbol {
 	const char *name;
@@ -962,7 +983,13 @@ static const struct forbidden_symbol {
 	{ "kprobe_busy_begin", true },
 	{ "kprobe_busy_end", true },
 	{ "kprobe_ftrace_handler", IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) },
-	{ "kprobe_armed_by", IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) },
+	{ "kprobe_flush_task", OWN_RETURN_PROBES },
+	{ "kretprobe_entered", IS_ENABLED(CONFIG_KRETPROBES) },
+	{ "kretprobe_seek_call", OWN_RETURN_PROBES },
+	{ "kretprobe_take_uncached", OWN_RETURN_PROBES },
+	{ "kretprobe_put_uncached", OWN_RETURN_PROBES },
+	{ "kretprobe_find_ret_addr", OWN_RETURN_PROBES },
+	{ "__kretprobe_trampoline", OWN_RETURN_PROBES },
 	{ "preempt_schedule_notrace", IS_ENABLED(CONFIG_X86) && IS_ENABLED(CONFIG_PREEMPTION) },
 #ifdef CONFIG_X86
 	{ "kprobe_int3_handler", true },
@@ -970,6 +997,7 @@ static const struct forbidden_symbol {
 	{ "kprobe_fixup_fault", true },
 	{ "kprobe_copy_done", IS_ENABLED(CONFIG_X86_64) },
 	{ "kprobe_post_stub", IS_ENABLED(CONFIG_X86_64) },
+	{ "kretprobe_returned", IS_ENABLED(CONFIG_X86_64) && IS_ENABLED(CONFIG_KRETPROBES) },
 	{ "emulate_insn", true },
 	{ "exc_int3", true },
 	{ "asm_exc_int3", true },
@@ -1740,12 +1768,14 @@ static struct kunit_suite kprobes_suite = {
 	.test_cases = kprobes_cases,
 };
 
+kunit_test_suite(kprobes_suite);
+
+#ifdef CONFIG_KRETPROBES
+#include "test_kretprobes.h"
+#endif
+
 #ifdef CONFIG_X86_64
 #include "test_kprobes_x86.h"
-
-kunit_test_suites(&kprobes_suite, &kprobes_x86_suite);
-#else
-kunit_test_suites(&kprobes_suite);
 #endif
 
 MODULE_DESCRIPTION("KUnit tests of kernel probes");

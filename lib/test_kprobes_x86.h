@@ -13,10 +13,13 @@
 
 #include <linux/cleanup.h>
 #include <linux/irqflags.h>
+#include <linux/kdebug.h>
 #include <linux/mman.h>
+#include <linux/notifier.h>
 #include <linux/objtool.h>
 
 #include <asm/asm.h>
+#include <asm/debugreg.h>
 #include <asm/ibt.h>
 #include <asm/nospec-branch.h>
 #include <asm/processor-flags.h>
@@ -853,8 +856,6 @@ static noinline __noclone u64 kprobes_test_traced_outer(u64 arg)
 	return mktime64(arg, 1, 1, 0, 0, 0) + 1;
 }
 
-#define TRACE_LENGTH	32
-
 static unsigned long trace_from_here[TRACE_LENGTH], trace_from_regs[TRACE_LENGTH];
 static unsigned long post_trace_from_here[TRACE_LENGTH], post_trace_from_regs[TRACE_LENGTH];
 
@@ -881,14 +882,6 @@ static void trace_post(struct kprobe *kp, struct pt_regs *regs, unsigned long fl
 {
 	save_trace(post_trace_from_here, NULL);
 	save_trace(post_trace_from_regs, regs);
-}
-
-static bool is_in(unsigned long address, const char *function)
-{
-	char name[KSYM_SYMBOL_LEN];
-
-	sprint_symbol_no_offset(name, address);
-	return !strcmp(strim(strreplace(name, '[', '\0')), function);
 }
 
 /* Is each of the functions, up to a NULL, called by the next one? */
@@ -987,5 +980,321 @@ static struct kunit_suite kprobes_x86_suite = {
 	.exit = end_test,
 	.test_cases = kprobes_x86_cases,
 };
+
+kunit_test_suite(kprobes_x86_suite);
+
+#ifdef CONFIG_KRETPROBES
+/* ------------------------------------------------------------------- returns */
+
+static unsigned long seen_stack;
+
+static void see_return(struct test_kretprobe *p, struct kretprobe_instance *ri,
+		       struct pt_regs *regs)
+{
+	seen = *regs;
+	seen_stack = *(unsigned long *)regs->sp;
+}
+
+static struct kretprobe *snippet_return_probe(char name, const struct snippet *snippet)
+{
+	struct kretprobe *rp = return_probe(name, NULL);
+
+	rp->kp.addr = (kprobe_opcode_t *)snippet->code;
+	return rp;
+}
+
+static void expect_seen_return(struct kunit *test, const struct snippet *snippet,
+			       const struct cpu_state *left)
+{
+	const struct snippet *ret = find_snippet("ret");
+
+	expect_seen(test, left);
+	KUNIT_EXPECT_EQ(test, seen.ip, ret->code + ret->target);
+	KUNIT_EXPECT_EQ(test, seen_stack, snippet->code);	/* what its caller has pushed */
+	KUNIT_EXPECT_EQ(test, seen.orig_ax, -1UL);
+	KUNIT_EXPECT_EQ(test, seen.cs, __KERNEL_CS);
+	KUNIT_EXPECT_EQ(test, seen.ss, __KERNEL_DS);
+}
+
+/* All of them, and the flags, but for that of direction: it is clear at every return. */
+static void return_leaves_registers(struct kunit *test)
+{
+	static const char * const names[] = { "add", "cli", "sti", "popf_off" };
+
+	test_kretprobe('r')->on_return = see_return;
+	for (unsigned int n = 0; n < ARRAY_SIZE(names); n++) {
+		const struct snippet *snippet = find_snippet(names[n]);
+		const struct cpu_state *expected = expect_what_is_unprobed(test, snippet);
+		struct kretprobe *r = snippet_return_probe('r', snippet);
+
+		ASSERT_RETURN_PROBED(test, r);
+		for (unsigned int i = 0; i < INPUTS; i++) {
+			if (expected[i].flags & X86_EFLAGS_DF)
+				continue;
+			set_input(i);
+			clear_journal();
+			run(snippet);
+			KUNIT_ASSERT_STREQ(test, journal, "rR");
+			expect_state(test, &expected[i], "return-probed", i);
+			expect_seen_return(test, snippet, &expected[i]);
+		}
+		unregister_kretprobe(r);
+	}
+}
+
+static void change_result(struct test_kretprobe *p, struct kretprobe_instance *ri,
+			  struct pt_regs *regs)
+{
+	regs->ax = 1066;
+	regs->dx = ~regs->dx;
+}
+
+static void return_handler_changes_the_result(struct kunit *test)
+{
+	const struct snippet *snippet = find_snippet("nop");
+	struct cpu_state *expected = expect_what_is_unprobed(test, snippet);
+
+	test_kretprobe('r')->on_return = change_result;
+	ASSERT_RETURN_PROBED(test, snippet_return_probe('r', snippet));
+	for (unsigned int i = 0; i < 2; i++) {
+		expected[i].ax = 1066;
+		expected[i].dx = ~expected[i].dx;
+		set_input(i);
+		run(snippet);
+		expect_state(test, &expected[i], "return-probed", i);
+	}
+}
+
+/* A function that ends in a jump to another one. */
+u64 kprobes_test_tail(u64 arg);
+
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_tail\n"
+	".type kprobes_test_tail, @function\n"
+	"kprobes_test_tail:\n"
+	ASM_ENDBR
+	"	lea 10(%rdi), %rdi\n"
+	"	jmp kprobes_test_frame\n"
+	"	int3\n"
+	".size kprobes_test_tail, . - kprobes_test_tail\n"
+	".popsection\n");
+
+/* Its return is that of both. */
+static void functions_return_together(struct kunit *test)
+{
+	static const struct place tail = {
+		"kprobes_test_tail", kprobes_test_tail, kprobes_test_tail, ARG + 11
+	};
+	static const char names[] = "rstu";
+	struct kretprobe *r = return_probe('r', "kprobes_test_tail");
+	struct kretprobe *s = return_probe('s', "kprobes_test_frame");
+	struct kretprobe *t = return_probe('t', "kprobes_test_frame");
+	struct kretprobe *u = return_probe('u', "kprobes_test_tail");
+
+	ASSERT_RETURN_PROBED(test, r);
+	EXPECT_CALL(test, &tail, "rR");
+	ASSERT_RETURN_PROBED(test, s);
+	EXPECT_CALL(test, &tail, "rsSR");
+	ASSERT_RETURN_PROBED(test, t);
+	ASSERT_RETURN_PROBED(test, u);
+	EXPECT_CALL(test, &tail, "rustTSUR");
+	for (unsigned int i = 0; names[i]; i++) {
+		KUNIT_EXPECT_EQ(test, test_kretprobe(names[i])->value, tail.result);
+		KUNIT_EXPECT_EQ(test, test_kretprobe(names[i])->caller,
+				test_kretprobe('r')->caller);
+	}
+	unregister_kretprobe(r);
+	unregister_kretprobe(u);
+	EXPECT_CALL(test, &tail, "stTS");
+}
+
+/* ENDBR is part of it, and what is behind. */
+static void entry_is_return_probed(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kretprobe *r = return_probe('r', place->symbol);
+
+	for (unsigned int offset = 0; offset < TEXT_BYTES; offset++) {
+		r->kp.addr = NULL;
+		r->kp.offset = offset;
+		if (offset && offset != ENDBR_SIZE) {
+			EXPECT_RETURN_REFUSED(test, r, -EINVAL);
+			continue;
+		}
+		ASSERT_RETURN_PROBED(test, r);
+		EXPECT_CALL(test, place, "rR");
+		unregister_kretprobe(r);
+	}
+}
+
+/* ------------------------------------------------- traces at each instruction */
+
+/* Call a function, with a trap behind each instruction until it has returned. */
+u64 kprobes_test_step(u64 arg, u64 (*function)(u64 arg));
+
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_step\n"
+	".type kprobes_test_step, @function\n"
+	"kprobes_test_step:\n"
+	ASM_ENDBR
+	"	push %rbx\n"
+	"	pushfq\n"
+	"	btsl $" __stringify(X86_EFLAGS_TF_BIT) ", (%rsp)\n"
+	"	popfq\n"
+	ANNOTATE_RETPOLINE_SAFE
+	"	call *%rsi\n"
+	"	pushfq\n"
+	"	btrl $" __stringify(X86_EFLAGS_TF_BIT) ", (%rsp)\n"
+	"	popfq\n"
+	"	pop %rbx\n"
+	ASM_RET
+	".size kprobes_test_step, . - kprobes_test_step\n"
+	".popsection\n");
+STACK_FRAME_NON_STANDARD_FP(kprobes_test_step);
+
+/**
+ * struct steps - What the traps of kprobes_test_step() have found
+ * @place:	Of the function's return address.
+ * @trampoline:	What stood there when it was replaced.
+ * @expected:	The trace of the first trap: nothing is replaced yet.
+ * @frames:	How many entries it has.
+ * @count:	How many traps there were.
+ * @in_trampoline: One was in front of the trampoline's first instruction.
+ * @bad:	How many had a trace that was wrong.
+ * @bad_ip:	Where the first of these was.
+ */
+static struct steps {
+	unsigned long *place;
+	unsigned long trampoline;
+	unsigned long expected[TRACE_LENGTH];
+	unsigned int frames;
+	unsigned int count;
+	bool in_trampoline;
+	unsigned int bad;
+	unsigned long bad_ip;
+} steps;
+
+#define MAX_STEPS	100000
+
+static unsigned int count_frames(const unsigned long *trace)
+{
+	unsigned int n = 0;
+
+	while (trace[n])
+		n++;
+	return n;
+}
+
+/* Does a trace end in @caller, or begin there if that is 0, and its callers? */
+static bool is_good_trace(const unsigned long *trace, unsigned long caller)
+{
+	const unsigned long *callers = steps.expected + 1;
+	unsigned int above = count_frames(trace) - (steps.frames - 1);
+
+	if ((int)above < !!caller || memcmp(trace + above, callers,
+					    (steps.frames - 1) * sizeof(*trace)))
+		return false;
+	return caller ? trace[above - 1] == caller : !above;
+}
+
+static void check_step(struct pt_regs *regs)
+{
+	static unsigned long from_regs[TRACE_LENGTH], from_here[TRACE_LENGTH];
+	unsigned long caller = steps.expected[0];
+	bool returned;
+
+	if (!steps.count++) {
+		save_trace(steps.expected, regs);
+		steps.frames = count_frames(steps.expected);
+		steps.place = (unsigned long *)regs->sp;
+		return;
+	}
+	if (regs->sp == (unsigned long)steps.place && *steps.place != caller)
+		steps.trampoline = *steps.place;
+	if (regs->ip == steps.trampoline)
+		steps.in_trampoline = true;
+
+	/* The trampoline is taken for the caller, and that is not above itself. */
+	returned = regs->ip - caller < 16;
+	save_trace(from_regs, regs);
+	save_trace(from_here, NULL);
+	if (is_good_trace(from_regs, returned || regs->ip == steps.trampoline ? 0 : caller) &&
+	    is_good_trace(from_here, returned ? regs->ip : caller))
+		return;
+	if (!steps.bad++)
+		steps.bad_ip = regs->ip;
+}
+
+static int on_trap(struct notifier_block *nb, unsigned long event, void *data)
+{
+	struct die_args *args = data;
+	unsigned long *dr6 = (unsigned long *)args->err;
+
+	if (event != DIE_DEBUG || current != tester || !(*dr6 & DR_STEP))
+		return NOTIFY_DONE;
+	*dr6 &= ~DR_STEP;
+	check_step(args->regs);
+	if (steps.count == MAX_STEPS)
+		args->regs->flags &= ~X86_EFLAGS_TF;
+	return NOTIFY_STOP;
+}
+
+static struct notifier_block trap_notifier = { .notifier_call = on_trap };
+
+static const struct place stepped[] = {
+	{ "kprobes_test_frame", kprobes_test_frame, kprobes_test_frame,
+	  ARG * NSEC_PER_SEC + 1 },
+	{ "nsecs_to_jiffies64", nsecs_to_jiffies64, nsecs_to_jiffies64, ARG * HZ },
+};
+
+KUNIT_ARRAY_PARAM_DESC(stepped, stepped, symbol);
+
+static void real_callers_are_in_traces_at_each_instruction(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	unsigned long flags;
+	u64 result;
+
+	if (!IS_ENABLED(CONFIG_UNWINDER_ORC))
+		kunit_skip(test, "needs the ORC unwinder");
+	memset(&steps, 0, sizeof(steps));
+	ASSERT_RETURN_PROBED(test, return_probe('r', place->symbol));
+	ASSERT_RETURN_PROBED(test, return_probe('s', place->symbol));
+	KUNIT_ASSERT_EQ(test, register_die_notifier(&trap_notifier), 0);
+	local_irq_save(flags);
+	result = kprobes_test_step(ARG * NSEC_PER_SEC, place->call);
+	local_irq_restore(flags);
+	unregister_die_notifier(&trap_notifier);
+
+	KUNIT_EXPECT_EQ(test, result, place->result);
+	KUNIT_EXPECT_STREQ(test, journal, "rsSR");
+	KUNIT_EXPECT_TRUE(test, steps.in_trampoline);
+	KUNIT_EXPECT_LT(test, steps.count, MAX_STEPS);
+	KUNIT_EXPECT_GT(test, steps.frames, 3);
+	KUNIT_EXPECT_EQ_MSG(test, steps.bad, 0, "of %u, the first one at %pS", steps.count,
+			    (void *)steps.bad_ip);
+}
+
+static struct kunit_case kretprobes_x86_cases[] = {
+	KUNIT_CASE(return_leaves_registers),
+	KUNIT_CASE(return_handler_changes_the_result),
+	KUNIT_CASE(functions_return_together),
+	KUNIT_CASE_PARAM(entry_is_return_probed, place_gen_params),
+	KUNIT_CASE_PARAM(real_callers_are_in_traces_at_each_instruction, stepped_gen_params),
+	{ }
+};
+
+static struct kunit_suite kretprobes_x86_suite = {
+	.name = "kretprobes-x86",
+	.suite_init = start_return_suite,
+	.init = start_return_test,
+	.exit = end_return_test,
+	.test_cases = kretprobes_x86_cases,
+};
+
+kunit_test_suite(kretprobes_x86_suite);
+#endif /* CONFIG_KRETPROBES */
 
 #endif /* _TEST_KPROBES_X86_H */
