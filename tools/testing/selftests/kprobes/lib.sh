@@ -68,6 +68,11 @@ has_config() {	# OPTION: it is y or m
 	zcat /proc/config.gz 2>/dev/null | grep -q "^CONFIG_$1=[ym]"
 }
 
+# The kprobes that 6.12 comes with: some tests are more than those can bear.
+is_base() {
+	! grep -q ' kprobe_resolve$' /proc/kallsyms
+}
+
 # Text
 
 low() {	# ADDRESS: its lower half, which the shell can calculate with
