@@ -93,6 +93,14 @@ add_event() {	# DEFINITION
 	echo "$1" >>$tracing/kprobe_events
 }
 
+# At an instruction that is not the function's first, nor what ftrace changes.
+add_event_inside() {	# EVENT FUNCTION
+	for offset in $(seq 5 64); do
+		! add_event "p:kprobes/$1 $2+$offset" 2>/dev/null || return 0
+	done
+	return 1
+}
+
 enable_event() {	# EVENT 0-OR-1
 	echo "$2" >"$tracing/events/kprobes/$1/enable"
 }
