@@ -180,6 +180,8 @@ void kretprobe_pool_put(struct kretprobe *rp)
 	struct kretprobe_chunk *chunk, *next;
 	int cpu;
 
+	if (!pool)
+		return;
 	rp->pool = NULL;
 	for_each_possible_cpu(cpu) {
 		struct kretprobe_instance *ri = *per_cpu_ptr(pool->cache, cpu);

@@ -181,7 +181,7 @@ void unregister_kretprobes(struct kretprobe **rps, int num)
 			unregister_kprobe(&rps[i]->kp);
 	kretprobe_pools_settle();
 	for (int i = 0; i < num; i++)
-		if (rps[i]->kp.addr && rps[i]->pool)
+		if (rps[i]->kp.addr)
 			kretprobe_pool_put(rps[i]);
 }
 EXPORT_SYMBOL_GPL(unregister_kretprobes);
