@@ -195,7 +195,7 @@ int kprobe_check_address(struct kprobe_address *where, struct insn_cursor *curso
 	if (within_kprobe_blacklist(where->addr))
 		return -EINVAL;
 	/* What ftrace owns is a whole instruction, and nobody else's. */
-	if (ftrace_location_range(where->addr, where->addr) == where->addr) {
+	if (is_ftrace_site(where->addr)) {
 		if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE))
 			return -EINVAL;
 		where->flags |= KPROBE_FLAG_FTRACE;

@@ -79,6 +79,18 @@ int arm_sites(struct list_head *batch);
 void disarm_sites(struct list_head *batch);
 
 /* ftrace.c */
+#ifdef CONFIG_DYNAMIC_FTRACE
+static inline bool is_ftrace_site(unsigned long addr)
+{
+	return ftrace_location_range(addr, addr) == addr;
+}
+#else
+static inline bool is_ftrace_site(unsigned long addr)
+{
+	return false;
+}
+#endif
+
 #ifdef CONFIG_KPROBES_ON_FTRACE
 int ftrace_arm_sites(struct list_head *batch);
 void ftrace_disarm_sites(struct list_head *batch);
