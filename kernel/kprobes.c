@@ -172,11 +172,12 @@ static void forget_batch(struct list_head *batch)
 		list_del_init(&site->batch);
 }
 
-static bool wants_to_be_armed(const struct kprobe_site *site)
+static bool wants_to_be_armed(struct kprobe_site *site)
 {
 	struct kprobe *p;
 
-	if (all_enabled)
+	/* Calls in flight will return to a probed trampoline, whatever the knob says. */
+	if (all_enabled || arch_trampoline_kprobe(&site->kp))
 		list_for_each_entry(p, &site->kp.list, list)
 			if (!kprobe_disabled(p))
 				return true;
@@ -770,6 +771,11 @@ void __kprobes dump_kprobe(struct kprobe *kp)
 }
 
 int __weak arch_prepare_post_handler(struct kprobe *p)
+{
+	return 0;
+}
+
+int __weak arch_trampoline_kprobe(struct kprobe *p)
 {
 	return 0;
 }

@@ -310,6 +310,7 @@ int arch_seek_insn(unsigned long *pos, unsigned long addr);
 void arch_sync_kprobes(void);
 bool arch_within_kprobe_blacklist(unsigned long addr);
 int arch_populate_kprobe_blacklist(void);
+int arch_trampoline_kprobe(struct kprobe *p);
 void *alloc_insn_page(void);
 int kprobe_exceptions_notify(struct notifier_block *self, unsigned long val, void *data);
 
@@ -473,7 +474,6 @@ unsigned long __kretprobe_trampoline_handler(struct pt_regs *regs, void *frame_p
 void __kretprobe_trampoline(void);
 void arch_prepare_kretprobe(struct kretprobe_instance *ri, struct pt_regs *regs);
 void arch_kretprobe_fixup_return(struct pt_regs *regs, kprobe_opcode_t *correct_ret_addr);
-int arch_trampoline_kprobe(struct kprobe *p);
 
 /* What others ask of return probes. */
 unsigned long kretprobe_find_ret_addr(struct task_struct *tsk, void *fp, struct llist_node **cur);
