@@ -9,6 +9,7 @@
  */
 #include "kprobes/internal.h"
 
+#include <linux/cpu.h>
 #include <linux/init.h>
 #include <linux/jump_label.h>
 #include <linux/kdebug.h>
@@ -416,12 +417,14 @@ static int prepare_requests(struct kprobe_request *reqs, int num, struct list_he
 	sort(order, num, sizeof(*order), compare_requests, NULL);
 
 	err = site_reserve(num);
+	cpus_read_lock();	/* for architectures that patch their slots */
 	jump_label_lock();
 	mutex_lock(&text_mutex);
 	for (i = 0; i < num && !err; i++)
 		err = prepare_request(order[i], &cursor, batch);
 	mutex_unlock(&text_mutex);
 	jump_label_unlock();
+	cpus_read_unlock();
 	return err;
 }
 
