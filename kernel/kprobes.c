@@ -582,15 +582,34 @@ void unregister_kprobes(struct kprobe **kps, int num)
 }
 EXPORT_SYMBOL_GPL(unregister_kprobes);
 
+/* A site's own kprobe has no owner who could free it: disable the probes there. */
+static bool disable_if_site(struct kprobe *kp)
+{
+	struct kprobe *p;
+	LIST_HEAD(batch);
+
+	guard(mutex)(&kprobe_mutex);
+	if (!kp->addr || get_kprobe(kp->addr) != kp)
+		return false;
+	list_for_each_entry(p, &kp->list, list)
+		WRITE_ONCE(p->flags, p->flags | KPROBE_FLAG_DISABLED);
+	add_to_batch(site_of(kp), &batch);
+	settle(&batch);
+	return true;
+}
+
 /**
  * unregister_kprobe - Unregister a probe
- * @p: The probe.
+ * @p: The probe. An architecture that finds out too late that no probe may be at
+ *	an address passes what get_kprobe() returned: then the probes there are
+ *	disabled, and stay their owners' to unregister.
  *
  * Context: As unregister_kprobes().
  */
 void unregister_kprobe(struct kprobe *p)
 {
-	unregister_kprobes(&p, 1);
+	if (!disable_if_site(p))
+		unregister_kprobes(&p, 1);
 }
 EXPORT_SYMBOL_GPL(unregister_kprobe);
 
