@@ -288,7 +288,9 @@ void site_set_state(struct kprobe_site *site, enum kprobe_site_state state)
  * @site: The site, no longer armed.
  *
  * Its address may come to mean something else from here on, so it leaves the
- * hash. It stays in the ordered index as long as somebody has a probe there.
+ * hash. It stays in the ordered index as long as somebody has a probe there. Its
+ * slots go at once: nobody runs that text any more, and there are architectures
+ * that write to it once more.
  */
 void site_lose_text(struct kprobe_site *site)
 {
@@ -299,6 +301,7 @@ void site_lose_text(struct kprobe_site *site)
 	site->kp.flags |= KPROBE_FLAG_GONE;
 	list_for_each_entry(p, &site->kp.list, list)
 		p->flags |= KPROBE_FLAG_GONE;
+	site_remove_slots(site);
 	site_retire(site);
 }
 
@@ -314,7 +317,8 @@ static LIST_HEAD(retired_sites);	/* kprobe_mutex */
 
 static void site_free(struct kprobe_site *site)
 {
-	site_remove_slots(site);
+	if (site->state != SITE_GONE)
+		site_remove_slots(site);
 	if (!list_empty(&site->kp.list))
 		return;
 	site_unlink(site);
