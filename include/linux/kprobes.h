@@ -376,6 +376,12 @@ void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 			   struct ftrace_ops *ops, struct ftrace_regs *fregs);
 int arch_prepare_kprobe_ftrace(struct kprobe *p);
 void kprobe_ftrace_kill(void);
+extern bool kprobe_ftrace_disabled;
+
+/* Whether an architecture's kprobe_ftrace_handler() asks for whom it is called. */
+#ifndef kprobe_ftrace_knows_ops
+#define kprobe_ftrace_knows_ops	0
+#endif
 #else
 static inline void kprobe_ftrace_kill(void) { }
 #endif

@@ -12,18 +12,30 @@
 #include <linux/ftrace.h>
 #include <linux/slab.h>
 
+/* For architectures that do not ask for which ftrace_ops they are called. */
+static notrace void __kprobes call_if_armed(unsigned long ip, unsigned long parent_ip,
+					    struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	struct kprobe *kp;
+
+	guard(preempt_notrace)();
+	kp = get_kprobe((void *)ip);
+	if (!kp || READ_ONCE(site_of(kp)->ops) == ops)
+		kprobe_ftrace_handler(ip, parent_ip, ops, fregs);
+}
+
 static struct ftrace_ops plain_ops __read_mostly = {
-	.func	= kprobe_ftrace_handler,
+	.func	= kprobe_ftrace_knows_ops ? kprobe_ftrace_handler : call_if_armed,
 	.flags	= FTRACE_OPS_FL_SAVE_REGS,
 };
 
 static struct ftrace_ops ipmodify_ops __read_mostly = {
-	.func	= kprobe_ftrace_handler,
+	.func	= kprobe_ftrace_knows_ops ? kprobe_ftrace_handler : call_if_armed,
 	.flags	= FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY,
 };
 
 /* Set when ftrace has given up: its calls stay as they are. */
-static bool ftrace_is_dead __read_mostly;
+bool kprobe_ftrace_disabled __read_mostly;
 
 /**
  * kprobe_ftrace_kill - ftrace gives up
@@ -32,7 +44,7 @@ static bool ftrace_is_dead __read_mostly;
  */
 void kprobe_ftrace_kill(void)
 {
-	ftrace_is_dead = true;
+	kprobe_ftrace_disabled = true;
 }
 
 /* Not an easier one than it has: that comes later, and may fail. */
@@ -124,7 +136,7 @@ static void remove_ips(struct ftrace_ops *ops, unsigned long *ip, unsigned int n
 	unsigned int *count = count_of(ops);
 	int err;
 
-	if (!n || ftrace_is_dead)
+	if (!n || kprobe_ftrace_disabled)
 		return;
 	*count -= n;
 	err = *count ? ftrace_set_filter_ips(ops, ip, n, 1, 0) : unregister_ftrace_function(ops);

@@ -35,6 +35,9 @@ struct pt_regs;
 /* Where a function that is being entered has its return address. */
 #define kretprobe_return_place(regs)	((kprobe_opcode_t **)(regs)->sp)
 
+/* kprobe_ftrace_handler() leaves alone what is not the site's ftrace_ops. */
+#define kprobe_ftrace_knows_ops		1
+
 /**
  * struct insn_emulation - An instruction as emulate_insn() takes it
  * @op:		What to do, see emulate.c.
