@@ -142,17 +142,7 @@ static void __kprobes call_handler(struct kretprobe *rp, struct kretprobe_instan
 	raw_cpu_write(current_kprobe, outer);
 }
 
-/**
- * __kretprobe_trampoline_handler - A return-probed function has returned
- * @regs: The registers at the return.
- * @frame_pointer: What identifies the call: what arch_prepare_kretprobe() has
- *	stored as @fp.
- *
- * Context: From an architecture's trampoline, with preemption off and
- *	kprobe_running() set.
- * Return: Where the function returns to.
- */
-unsigned long __kprobes __kretprobe_trampoline_handler(struct pt_regs *regs, void *frame_pointer)
+static unsigned long __kprobes finish_call(struct pt_regs *regs, void *frame_pointer, bool busy)
 {
 	struct kretprobe_instance *ri, *next, *last;
 	kprobe_opcode_t *ret_addr;
@@ -167,13 +157,31 @@ unsigned long __kprobes __kretprobe_trampoline_handler(struct pt_regs *regs, voi
 		more = ri != last;
 		rp = get_kretprobe(ri);
 		ri->ret_addr = ret_addr;
-		call_handler(rp, ri, regs);
+		if (!busy)
+			call_handler(rp, ri, regs);
+		else if (rp)
+			count_miss(rp);
 		kretprobe_unlink(ri);
 		kretprobe_put(ri, rp);
 		ri = next;
 	} while (more);
 	arch_kretprobe_fixup_return(regs, ret_addr);
 	return (unsigned long)ret_addr;
+}
+
+/**
+ * __kretprobe_trampoline_handler - A return-probed function has returned
+ * @regs: The registers at the return.
+ * @frame_pointer: What identifies the call: what arch_prepare_kretprobe() has
+ *	stored as @fp.
+ *
+ * Context: From an architecture's trampoline that is probed itself: with
+ *	preemption off and kprobe_running() set to that.
+ * Return: Where the function returns to.
+ */
+unsigned long __kprobes __kretprobe_trampoline_handler(struct pt_regs *regs, void *frame_pointer)
+{
+	return finish_call(regs, frame_pointer, false);
 }
 
 /**
@@ -188,8 +196,11 @@ unsigned long __kprobes kretprobe_trampoline_handler(struct pt_regs *regs, void 
 {
 	unsigned long ret_addr;
 
+	guard(preempt_notrace)();
+	if (kprobe_running())
+		return finish_call(regs, frame_pointer, true);
 	kprobe_busy_begin();
-	ret_addr = __kretprobe_trampoline_handler(regs, frame_pointer);
+	ret_addr = finish_call(regs, frame_pointer, false);
 	kprobe_busy_end();
 	return ret_addr;
 }
