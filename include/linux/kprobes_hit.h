@@ -192,7 +192,7 @@ kretprobe_next(const struct kretprobe_instance *ri)
 /* Does another instance of the same call know where it returns to? */
 static __always_inline bool kretprobe_is_outdone(const struct kretprobe_instance *ri)
 {
-	return ri->ret_addr == (void *)__kretprobe_trampoline;
+	return ri->ret_addr == dereference_kernel_function_descriptor(__kretprobe_trampoline);
 }
 
 /* kretprobe_newest - The instance at the head of the task's list, or NULL */
