@@ -885,6 +885,53 @@ static void unregistered_probe_is_left_alone(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, b->addr);
 }
 
+#ifndef MODULE
+static int save_running(struct test_probe *p, struct pt_regs *regs)
+{
+	p->data = (unsigned long)kprobe_running();
+	return 0;
+}
+
+static struct kprobe *site_at(const struct kprobe *a)
+{
+	guard(preempt)();
+	return get_kprobe(a->addr);
+}
+
+/* What architectures see is nobody's to free: one of them unregisters it. */
+static void site_is_no_probe(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = post_probe('a', place->symbol), *site;
+
+	test_probe('a')->act = save_running;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, probe('b', place->symbol));
+	site = site_at(a);
+	KUNIT_ASSERT_NOT_NULL(test, site);
+	KUNIT_EXPECT_PTR_NE(test, site, a);
+	KUNIT_EXPECT_PTR_EQ(test, site->addr, a->addr);
+	EXPECT_CALL(test, place, "abA");
+	KUNIT_EXPECT_PTR_EQ(test, (struct kprobe *)test_probe('a')->data, site);
+
+	unregister_kprobe(site);
+	EXPECT_CALL(test, place, "");
+	KUNIT_EXPECT_TRUE(test, is_linked(a));
+	KUNIT_EXPECT_TRUE(test, kprobe_disabled(a));
+	KUNIT_EXPECT_PTR_EQ(test, site_at(a), site);
+
+	KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
+	EXPECT_CALL(test, place, "aA");
+	unregister_kprobe(a);
+	EXPECT_CALL(test, place, "");
+}
+#else
+static void site_is_no_probe(struct kunit *test)
+{
+	kunit_skip(test, "not for modules");
+}
+#endif
+
 static void nothing_is_unregistered(struct kunit *test)
 {
 	struct kprobe *a = probe('a', TARGET->symbol);
@@ -1727,6 +1774,7 @@ static struct kunit_case kprobes_cases[] = {
 	KUNIT_CASE_PARAM(entries_are_known, place_gen_params),
 	KUNIT_CASE(blacklist_is_known),
 	KUNIT_CASE_PARAM(unregistered_probe_is_left_alone, place_gen_params),
+	KUNIT_CASE_PARAM(site_is_no_probe, place_gen_params),
 	KUNIT_CASE(nothing_is_unregistered),
 	KUNIT_CASE(probe_needs_one_place),
 	KUNIT_CASE(symbol_must_exist),
