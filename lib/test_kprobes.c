@@ -165,6 +165,9 @@ static u64 call_nsecs_to_jiffies64(u64 arg)
 	return nsecs_to_jiffies64(arg * NSEC_PER_SEC);
 }
 
+/* Elsewhere KPROBE_FLAG_REENTRANT makes no difference: hits in hits are missed. */
+#define HITS_NEST	IS_ENABLED(CONFIG_X86_64)
+
 #define ARG		1983
 #define REPLACED	(ARG * 7 + 3)
 
@@ -781,10 +784,10 @@ static void handler_is_interrupted(struct kunit *test)
 	if (test_probe('a')->data)
 		kunit_skip(test, "handlers run with interrupts off");
 	expect_interruption(test);
-	KUNIT_EXPECT_STREQ(test, journal, "acCA");
+	KUNIT_EXPECT_STREQ(test, journal, HITS_NEST ? "acCA" : "aA");
 	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
 	KUNIT_EXPECT_EQ(test, test_probe('b')->kp.nmissed, 1);
-	KUNIT_EXPECT_EQ(test, test_probe('c')->kp.nmissed, 0);
+	KUNIT_EXPECT_EQ(test, test_probe('c')->kp.nmissed, HITS_NEST ? 0 : 1);
 	KUNIT_EXPECT_EQ(test, test_probe('d')->kp.nmissed, 0);
 
 	/* The interrupt has left no trace in the state of the outer hit. */
@@ -804,9 +807,9 @@ static void busy_code_is_interrupted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, call(TARGET), TARGET->result);
 	kprobe_busy_end();
 	expect_interruption(test);
-	KUNIT_EXPECT_STREQ(test, journal, "cC");
+	KUNIT_EXPECT_STREQ(test, journal, HITS_NEST ? "cC" : "");
 	KUNIT_EXPECT_EQ(test, test_probe('b')->kp.nmissed, 2);
-	KUNIT_EXPECT_EQ(test, test_probe('c')->kp.nmissed, 1);
+	KUNIT_EXPECT_EQ(test, test_probe('c')->kp.nmissed, HITS_NEST ? 1 : 2);
 	KUNIT_EXPECT_EQ(test, test_probe('d')->kp.nmissed, 0);
 	EXPECT_CALL(test, TARGET, "bcBC");
 }

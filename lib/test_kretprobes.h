@@ -911,6 +911,8 @@ static void return_handler_is_interrupted(struct kunit *test)
 	struct kretprobe *s = return_probe('s', TARGET->symbol);
 	struct kretprobe *t = return_probe('t', TARGET->symbol);
 
+	if (!HITS_NEST)
+		kunit_skip(test, "no handler interrupts another one");
 	prepare_interruption(interrupt);
 	s->kp.flags = KPROBE_FLAG_REENTRANT;
 	ASSERT_RETURN_PROBED(test, r);
@@ -1478,7 +1480,10 @@ static void expect_real_callers(struct kunit *test, char name)
 {
 	if (!CAN_TRACE)
 		return;
-	expect_callers(test, &test_kretprobe(name)->entry_trace, &unprobed_trace, "at the entry");
+	/* Elsewhere the caller may still be in a register, which is not looked at. */
+	if (IS_ENABLED(CONFIG_X86_64))
+		expect_callers(test, &test_kretprobe(name)->entry_trace, &unprobed_trace,
+			       "at the entry");
 	expect_callers(test, &test_kretprobe(name)->return_trace, &unprobed_trace,
 		       "at the return");
 }
