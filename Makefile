@@ -14,6 +14,7 @@ help:
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make harness-test  does the harness see a guest that panics, hangs, lies?'
 	@echo 'make lint          checkpatch, kernel-doc, sparse, compiler warnings'
+	@echo 'make cross         kprobes on arm64 and riscv64: build, boot, KUnit (15 minutes)'
 	@echo 'make series        the patch series, in build/series'
 	@echo 'make series-check  build every step of it (an hour)'
 	@echo 'make clean         remove build/'
@@ -50,6 +51,9 @@ harness-test: build
 lint: build
 	@dev/lint
 
+cross: tree
+	@dev/cross
+
 series: tree
 	@dev/series
 
@@ -59,4 +63,4 @@ series-check: series
 clean:
 	rm -rf build
 
-.PHONY: help packages tree build run shell test harness-test lint series series-check clean
+.PHONY: help packages tree build run shell test harness-test lint cross series series-check clean

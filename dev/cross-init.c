@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The init of dev/cross: what has come of the KUnit tests, which ran when the
+ * kernel booted, and what the clients of kprobes in user space see. Linked with
+ * nolibc, as there need not be a C library for the architecture.
+ *
+ * The verdict is KTAP, each line with VERDICT in front, on the console.
+ */
+#include <linux/reboot.h>
+
+#define VERDICT "verdict| "
+
+static char buffer[1 << 20];
+static int checks, suites;
+
+static void check(int good, const char *what)
+{
+	printf(VERDICT "%s %d %s\n", good ? "ok" : "not ok", ++checks, what);
+}
+
+static const char *read_file(const char *path)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t n, length = 0;
+
+	while (fd >= 0 && (n = read(fd, buffer + length, sizeof(buffer) - 1 - length)) > 0)
+		length += n;
+	close(fd);
+	buffer[length] = '\0';
+	return buffer;
+}
+
+static int write_file(const char *path, int flags, const char *text)
+{
+	int fd = open(path, O_WRONLY | flags);
+	ssize_t length = strlen(text);
+	int good = fd >= 0 && write(fd, text, length) == length;
+
+	close(fd);
+	return good;
+}
+
+static int count(const char *text, const char *word)
+{
+	size_t length = strlen(word);
+	int n = 0;
+
+	for (; *text; text++)
+		n += !strncmp(text, word, length);
+	return n;
+}
+
+static void print_nested(const char *text)
+{
+	while (*text) {
+		const char *end = strchr(text, '\n');
+		int length = end ? end - text : (int)strlen(text);
+
+		printf(VERDICT "    ");
+		fwrite(text, length, 1, stdout);
+		printf("\n");
+		text += length + !!end;
+	}
+}
+
+static void kunit_suite(const char *suite)
+{
+	char path[128] = "/sys/kernel/debug/kunit/";
+	const char *results;
+
+	strlcat(path, suite, sizeof(path));
+	strlcat(path, "/results", sizeof(path));
+	results = read_file(path);
+	if (!*results)
+		return;
+	print_nested(results);
+	check(!count(results, "not ok"), suite);
+	suites++;
+}
+
+static void kunit_suites(void)
+{
+	kunit_suite("kprobes");
+	kunit_suite("kretprobes");
+	kunit_suite("fprobe_test");
+}
+
+/* Each open() is one call of this function. */
+#define FUNCTION "do_sys_openat2"
+
+static int trace_opens(const char *event)
+{
+	write_file("/sys/kernel/tracing/trace", O_TRUNC, "");
+	write_file("/sys/kernel/tracing/events/kprobes/enable", 0, "1");
+	for (int i = 0; i < 10; i++)
+		close(open("/no such file", O_RDONLY));
+	write_file("/sys/kernel/tracing/events/kprobes/enable", 0, "0");
+	return count(read_file("/sys/kernel/tracing/trace"), event);
+}
+
+static void kprobe_events(void)
+{
+	const char *list;
+
+	check(write_file("/sys/kernel/tracing/kprobe_events", O_APPEND, "p:entered " FUNCTION "\n") &&
+	      write_file("/sys/kernel/tracing/kprobe_events", O_APPEND,
+			 "r:returned " FUNCTION " ret=$retval:s32\n"), "kprobe events are made");
+	check(trace_opens("entered: (" FUNCTION) >= 10, "entries are traced");
+	check(trace_opens("ret=-2") == 10, "return values are traced");
+	write_file("/sys/kernel/tracing/events/kprobes/enable", 0, "1");
+	list = read_file("/sys/kernel/debug/kprobes/list");
+	check(count(list, FUNCTION) == 2, "probes are listed");
+	print_nested(list);
+	write_file("/sys/kernel/debug/kprobes/enabled", 0, "0");
+	check(trace_opens("ret=-2") == 0, "all probes are switched off");
+	write_file("/sys/kernel/debug/kprobes/enabled", 0, "1");
+	check(trace_opens("ret=-2") == 10, "and on");
+	check(write_file("/sys/kernel/tracing/kprobe_events", O_APPEND, "-:entered\n") &&
+	      write_file("/sys/kernel/tracing/kprobe_events", O_APPEND, "-:returned\n"), "events are removed");
+	check(!count(read_file("/sys/kernel/debug/kprobes/list"), FUNCTION), "and not listed");
+}
+
+static void load_module(const char *path, const char *options)
+{
+	int fd = open(path, O_RDONLY), err;
+
+	if (fd < 0)
+		return;
+	err = my_syscall3(__NR_finit_module, fd, options, 0);
+	close(fd);
+	close(open("/no such file", O_RDONLY));
+	check(!err, path);
+}
+
+static void unload_module(const char *name)
+{
+	check(!my_syscall2(__NR_delete_module, name, O_NONBLOCK), name);
+}
+
+int main(void)
+{
+	mkdir("/proc", 0755);
+	mkdir("/sys", 0755);
+	mkdir("/dev", 0755);
+	mount("proc", "/proc", "proc", 0, NULL);
+	mount("sysfs", "/sys", "sysfs", 0, NULL);
+	mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL);
+	mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL);
+	printf(VERDICT "KTAP version 1\n");
+	kprobe_events();
+	load_module("/kprobe_example.ko", "symbol=" FUNCTION);
+	load_module("/kretprobe_example.ko", "symbol=" FUNCTION);
+	unload_module("kprobe_example");
+	unload_module("kretprobe_example");
+
+	/* If the tests are in a module, they run now, when allocations can fail. */
+	write_file("/sys/kernel/debug/failslab/ignore-gfp-wait", 0, "N");
+	write_file("/sys/kernel/debug/failslab/verbose", 0, "0");
+	load_module("/test_kprobes.ko", "");
+	kunit_suites();
+	check(suites, "KUnit tests have run");
+	printf(VERDICT "1..%d\n" VERDICT "# done\n", checks);
+	reboot(LINUX_REBOOT_CMD_POWER_OFF);
+	return 1;
+}
