@@ -228,7 +228,8 @@ static struct llist_node *continue_at(struct task_struct *tsk, struct llist_node
  * Context: Any.
  * Return: The address, which may be that of somebody else's trampoline; or 0.
  */
-unsigned long kretprobe_find_ret_addr(struct task_struct *tsk, void *fp, struct llist_node **cur)
+unsigned long __kprobes kretprobe_find_ret_addr(struct task_struct *tsk, void *fp,
+						struct llist_node **cur)
 {
 	struct kretprobe_instance *ri;
 	struct llist_node *node;
@@ -245,7 +246,6 @@ unsigned long kretprobe_find_ret_addr(struct task_struct *tsk, void *fp, struct 
 	}
 	return 0;
 }
-NOKPROBE_SYMBOL(kretprobe_find_ret_addr)
 
 /**
  * kprobe_flush_task - A task has ended in return-probed functions
