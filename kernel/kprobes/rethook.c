@@ -68,6 +68,8 @@ static notrace void __kprobes kretprobe_returned(struct rethook_node *call, void
 		count_miss(rp);
 		return;
 	}
+	/* Of several nodes of one call only the oldest has found it in its place. */
+	call->ret_addr = ret_addr;
 	kprobe_busy_begin();
 	raw_cpu_write(current_kprobe, &rp->kp);
 	rp->handler(container_of(call, struct kretprobe_instance, node), regs);
