@@ -20,7 +20,7 @@ MODULE_PARM_DESC(symbol, "function to probe");
 
 /* What is kept of a call until it returns. */
 struct call {
-	ktime_t start;
+	u64 start;
 };
 
 /* At the function's entry. */
@@ -30,7 +30,7 @@ static int on_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 
 	if (!current->mm)
 		return 1;	/* Kernel threads are of no interest. */
-	call->start = ktime_get();
+	call->start = ktime_get_mono_fast_ns();	/* safe wherever a probe is hit */
 	return 0;
 }
 
@@ -39,10 +39,10 @@ static int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	const struct call *call = (const struct call *)ri->data;
 
-	pr_info("%s[%d]: %s returned %ld to %pS, after %lld ns\n", current->comm,
+	pr_info("%s[%d]: %s returned %ld to %pS, after %llu ns\n", current->comm,
 		task_pid_nr(current), symbol, (long)regs_return_value(regs),
 		(void *)get_kretprobe_retaddr(ri),
-		ktime_to_ns(ktime_sub(ktime_get(), call->start)));
+		ktime_get_mono_fast_ns() - call->start);
 	return 0;
 }
 
