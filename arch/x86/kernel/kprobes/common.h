@@ -5,7 +5,6 @@
 #ifndef _X86_KPROBES_COMMON_H
 #define _X86_KPROBES_COMMON_H
 
-#include <linux/kprobes_hit.h>
 #include <linux/linkage.h>
 #include <linux/stringify.h>
 #include <linux/types.h>
@@ -57,6 +56,8 @@ struct pt_regs;
 #endif
 
 #ifdef CONFIG_KPROBES
+
+#include <linux/kprobes_hit.h>
 
 /* insn.c: analysis. Pure: no probe, no side effect, no address is read. */
 
