@@ -11,6 +11,8 @@ help:
 	@echo 'make test          everything that can be checked in half an hour'
 	@echo 'make shell         a shell in the booted guest (Ctrl-A x leaves)'
 	@echo 'make build         the kernel, its modules and the initramfs, in build/obj/guest'
+	@echo 'make reference     the base with its own kprobes, in build/obj/reference'
+	@echo 'make ftrace        the kernel'"'"'s own tests of tracing, on that and on ours'
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make harness-test  does the harness see a guest that panics, hangs, lies?'
 	@echo 'make lint          checkpatch, kernel-doc, sparse, compiler warnings'
@@ -39,6 +41,12 @@ run: build
 	@dev/boot --show run
 	@echo 'run: the probe worked, nothing else broke. Next: make shell, make test'
 
+reference: build
+	@dev/reference
+
+ftrace: reference
+	@dev/compare ftrace --startup-tests --timeout 1200
+
 shell: build
 	@dev/boot shell
 
@@ -64,3 +72,4 @@ clean:
 	rm -rf build
 
 .PHONY: help packages tree build run shell test harness-test lint cross series series-check clean
+.PHONY: help packages tree build run reference ftrace shell test harness-test lint series series-check clean

@@ -34,6 +34,20 @@ def removed(repo):
             [line[:-1] for line in lines if line.endswith("/")])
 
 
+def from_base(base, paths):
+    """{path: content} of those of these files that the base, a directory or a tarball, has."""
+    with tempfile.TemporaryDirectory(prefix="kprobes-base.") as scratch:
+        root = base
+        if not base.is_dir():
+            root = Path(scratch)
+            listing = subprocess.Popen(["tar", "-tf", base], stdout=subprocess.PIPE, text=True)
+            top = listing.stdout.readline().split("/")[0]
+            listing.kill()
+            subprocess.run(["tar", "-C", scratch, "--strip-components=1", "-xf", base,
+                            *(f"{top}/{path}" for path in paths)], stderr=subprocess.DEVNULL)
+        return {path: (root / path).read_bytes() for path in paths if (root / path).is_file()}
+
+
 def hooks(repo):
     """{hook: the files it patches}, in the order in which they apply."""
     found = {}
