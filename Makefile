@@ -71,5 +71,5 @@ series-check: series
 clean:
 	rm -rf build
 
-.PHONY: help packages tree build run shell test harness-test lint cross series series-check clean
-.PHONY: help packages tree build run reference ftrace shell test harness-test lint series series-check clean
+.PHONY: help packages tree build run reference ftrace shell test harness-test lint cross series
+.PHONY: series-check clean
