@@ -206,6 +206,7 @@ static void settle_handlers(struct kprobe_site *site)
 			only = NULL;
 	}
 	WRITE_ONCE(site->only, only);
+	WRITE_ONCE(site->direct, only ? only->number : 0);
 	WRITE_ONCE(site->kp.post_handler,
 		   has_post_handler(site) ? kprobe_post_handlers : NULL);
 }
@@ -237,6 +238,8 @@ static void settle_idle_site(struct kprobe_site *site)
 			site_retire(site);
 		break;
 	case SITE_ARMED:
+	case SITE_OPTIMIZING:
+	case SITE_JUMP:
 		break;
 	}
 }
@@ -257,7 +260,7 @@ static int settle(struct list_head *batch)
 	int err;
 
 	list_for_each_entry_safe(site, next, batch, batch) {
-		bool armed = site->state == SITE_ARMED;
+		bool armed = site_is_armed(site);
 
 		settle_handlers(site);
 		if (site->state != SITE_GONE && wants_to_be_armed(site)) {
@@ -270,6 +273,7 @@ static int settle(struct list_head *batch)
 
 	err = arm_sites(&to_arm);
 	disarm_sites(&to_disarm);
+	unoptimize_unsuitable(batch);
 	ftrace_relax_sites(batch);
 	list_splice(&to_disarm, batch);
 	list_splice(&to_arm, batch);
@@ -278,7 +282,9 @@ static int settle(struct list_head *batch)
 
 	list_for_each_entry_safe(site, next, batch, batch) {
 		list_del_init(&site->batch);
-		if (site->state != SITE_ARMED)
+		if (site_is_armed(site))
+			optimizer_consider(site);
+		else
 			settle_idle_site(site);
 	}
 	return 0;
@@ -430,15 +436,18 @@ static int prepare_requests(struct kprobe_request *reqs, int num, struct list_he
 
 static void link_requests(struct kprobe_request *reqs, int num)
 {
+	static u32 last_number;		/* kprobe_mutex */
+
 	for (int i = 0; i < num; i++) {
 		struct kprobe_site *site = reqs[i].site;
 		struct kprobe *p = reqs[i].p;
 
 		p->nmissed = 0;
+		p->number = ++last_number;
 		p->addr = site->kp.addr;
 		p->opcode = site->kp.opcode;
 		p->flags &= KPROBE_FLAG_DISABLED | KPROBE_FLAG_REENTRANT;
-		p->flags |= reqs[i].where.flags;
+		p->flags |= reqs[i].where.flags | (site->kp.flags & KPROBE_FLAG_OPTIMIZED);
 		list_add_tail_rcu(&p->list, &site->kp.list);
 	}
 }
@@ -567,6 +576,7 @@ void unregister_kprobes(struct kprobe **kps, int num)
 				continue;
 			}
 			found = true;
+			kps[i]->flags &= ~KPROBE_FLAG_OPTIMIZED;
 			list_del_rcu(&kps[i]->list);
 			add_to_batch(site, &batch);
 		}
@@ -617,17 +627,16 @@ EXPORT_SYMBOL_GPL(unregister_kprobe);
 
 static int set_probe_disabled(struct kprobe *p, struct kprobe_site *site, u32 disabled)
 {
-	u32 before = p->flags;
 	LIST_HEAD(batch);
 	int err;
 
-	if ((before & KPROBE_FLAG_DISABLED) == disabled)
+	if ((p->flags & KPROBE_FLAG_DISABLED) == disabled)
 		return 0;
-	WRITE_ONCE(p->flags, before ^ KPROBE_FLAG_DISABLED);
+	WRITE_ONCE(p->flags, p->flags ^ KPROBE_FLAG_DISABLED);
 	add_to_batch(site, &batch);
 	err = settle(&batch);
 	if (err) {
-		WRITE_ONCE(p->flags, before);
+		WRITE_ONCE(p->flags, p->flags ^ KPROBE_FLAG_DISABLED);
 		settle_handlers(site);
 		forget_batch(&batch);
 	}
@@ -720,7 +729,7 @@ static void lose_text(unsigned long start, unsigned long end)
 
 	lockdep_assert_held(&kprobe_mutex);
 	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
-		if (site->state == SITE_ARMED)
+		if (site_is_armed(site))
 			add_to_batch(site, &armed);
 	disarm_sites(&armed);
 	forget_batch(&armed);
@@ -736,6 +745,17 @@ static void lose_module_text(const struct module *mod, enum mod_mem_type type)
 	lose_text(start, start + mod->mem[type].size);
 }
 
+/* It can be known only now where the module's code jumps to. */
+static void optimize_module(const struct module *mod)
+{
+	unsigned long start = (unsigned long)mod->mem[MOD_TEXT].base;
+	unsigned long end = start + mod->mem[MOD_TEXT].size;
+	struct kprobe_site *site;
+
+	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
+		optimizer_consider(site);
+}
+
 static int module_changed(struct notifier_block *nb, unsigned long state, void *data)
 {
 	struct module *mod = data;
@@ -747,11 +767,13 @@ static int module_changed(struct notifier_block *nb, unsigned long state, void *
 		break;
 	case MODULE_STATE_LIVE:
 		lose_module_text(mod, MOD_INIT_TEXT);
+		optimize_module(mod);
 		break;
 	case MODULE_STATE_GOING:
 		lose_module_text(mod, MOD_INIT_TEXT);
 		lose_module_text(mod, MOD_TEXT);
 		blacklist_remove_module(mod);
+		arch_forget_text(mod);
 		break;
 	}
 	return NOTIFY_DONE;

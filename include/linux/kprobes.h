@@ -80,6 +80,7 @@ typedef int (*kretprobe_handler_t)(struct kretprobe_instance *ri, struct pt_regs
  * @ainsn:	The architecture's copy of it; in a site only.
  * @flags:	KPROBE_FLAG_*. A caller may set KPROBE_FLAG_DISABLED and
  *		KPROBE_FLAG_REENTRANT before registration, no other one.
+ * @number:	Of the registration: no other probe has had it, nor this one before.
  *
  * A caller clears the whole struct, fills in where and what, and leaves it
  * alone from registration to the end of unregistration.
@@ -96,6 +97,7 @@ struct kprobe {
 	kprobe_opcode_t opcode;
 	struct arch_specific_insn ainsn;
 	u32 flags;
+	u32 number;
 };
 
 #define KPROBE_FLAG_GONE		BIT(0)	/* the probed text is no more */
@@ -388,12 +390,56 @@ static inline void kprobe_ftrace_kill(void) { }
 
 /* Jumps in place of breakpoints */
 
+#ifdef CONFIG_OPTPROBES
+
+/**
+ * struct optimized_kprobe - A site, for an architecture that can put a jump there
+ * @kp:		The site.
+ * @list:	In the list that the architecture is given, and other ones.
+ * @optinsn:	The architecture's: its detour, the code that is jumped to.
+ */
+struct optimized_kprobe {
+	struct kprobe kp;
+	struct list_head list;
+	struct arch_optimized_insn optinsn;
+};
+
+void opt_pre_handler(struct kprobe *p, struct pt_regs *regs);
+kprobe_opcode_t *get_optinsn_slot_for(struct kprobe *owner);
+kprobe_opcode_t *get_optinsn_slot(void);
+void free_optinsn_slot(kprobe_opcode_t *slot, int dirty);
+struct kprobe *kprobe_optinsn_slot_owner(unsigned long addr);
+bool is_kprobe_optinsn_slot(unsigned long addr);
+void wait_for_kprobe_optimizer(void);
+
+/* What an architecture's back end provides. */
+int arch_prepared_optinsn(struct arch_optimized_insn *optinsn);
+int arch_check_optimized_kprobe(struct optimized_kprobe *op);
+int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *orig);
+void arch_remove_optimized_kprobe(struct optimized_kprobe *op);
+void arch_optimize_kprobes(struct list_head *oplist);
+void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_list);
+void arch_unoptimize_kprobe(struct optimized_kprobe *op);
+int arch_within_optimized_kprobe(struct optimized_kprobe *op, kprobe_opcode_t *addr);
+
+/* And what it may, in place of a default. */
+int arch_learn_text(unsigned long addr);
+void arch_forget_text(const struct module *mod);
+bool arch_detour_suits(struct optimized_kprobe *op);
+void arch_use_detour(struct optimized_kprobe *op, bool use);
+void *alloc_optinsn_page(void);
+void free_optinsn_page(void *page);
+
+#else /* !CONFIG_OPTPROBES */
+
 static inline bool is_kprobe_optinsn_slot(unsigned long addr)
 {
 	return false;
 }
 
 static inline void wait_for_kprobe_optimizer(void) { }
+
+#endif /* CONFIG_OPTPROBES */
 
 /* Return probes */
 

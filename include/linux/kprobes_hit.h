@@ -18,6 +18,10 @@
  * enum kprobe_site_state - Life of a site
  * @SITE_NEW:		Prepared; its text has never been touched.
  * @SITE_ARMED:		A breakpoint, or an ftrace call, leads to its probes.
+ * @SITE_OPTIMIZING:	A breakpoint does, and what it displaced is run in the
+ *			detour: those who are on the way to it another way are
+ *			waited for.
+ * @SITE_JUMP:		A jump to the detour leads to its probes.
  * @SITE_DISARMED:	All of its probes are disabled, or all probes are off.
  * @SITE_DYING:		The last probe has left. CPUs may be in its slots; a
  *			new probe at the address takes it over.
@@ -28,6 +32,8 @@
 enum kprobe_site_state {
 	SITE_NEW,
 	SITE_ARMED,
+	SITE_OPTIMIZING,
+	SITE_JUMP,
 	SITE_DISARMED,
 	SITE_DYING,
 	SITE_GONE,
@@ -39,12 +45,17 @@ enum kprobe_site_state {
  *		constant, its @post_handler tells whether a probe has one. Its
  *		@list is the head of the probes, oldest first: written under
  *		kprobe_mutex, read under RCU.
+ * @op:		The same for architectures that can put a jump there: their
+ *		detour, and its @list is a link in one of the optimiser's lists.
  * @only:	Its one probe, if that is enabled and has a pre handler; or NULL:
  *		then @kp.list is to be walked. Written under kprobe_mutex.
+ * @direct:	The number of its one probe, if it is in @only; or 0. Written
+ *		under kprobe_mutex.
  * @ops:	The ftrace_ops that it is armed with, or NULL. While a site changes
  *		hands, two bring every hit: this one counts. Written under
  *		kprobe_mutex.
  * @state:	Written under kprobe_mutex by site_set_state().
+ * @unfit:	Why there is no jump: an error of optimize_site(), or 0.
  * @node:	In the ordered index. kprobe_mutex.
  * @batch:	In the batch that a call works on. kprobe_mutex.
  * @retired:	In a list of those to be freed. kprobe_mutex.
@@ -55,10 +66,17 @@ enum kprobe_site_state {
  * hash for an address.
  */
 struct kprobe_site {
-	struct kprobe kp;
+	union {
+		struct kprobe kp;
+#ifdef CONFIG_OPTPROBES
+		struct optimized_kprobe op;
+#endif
+	};
 	struct kprobe *only;
+	unsigned int direct;
 	struct ftrace_ops *ops;
 	enum kprobe_site_state state;
+	int unfit;
 	struct rb_node node;
 	struct list_head batch;
 	struct list_head retired;
@@ -160,7 +178,7 @@ static __always_inline void kprobe_call_post_handlers(struct kprobe *site, struc
 
 #if defined(CONFIG_KRETPROBES) && !defined(CONFIG_KRETPROBE_ON_RETHOOK)
 
-/* All of these run where a probe has been hit. */
+/* All of these run where a probe has been hit. RCU is watching by then. */
 notrace __kprobes struct kretprobe_instance *kretprobe_take_uncached(struct kretprobe_pool *pool);
 notrace __kprobes void kretprobe_put_uncached(struct kretprobe_instance *ri);
 notrace __kprobes struct kretprobe_instance *kretprobe_seek_call(void *fp);
@@ -178,8 +196,11 @@ static __always_inline void kretprobe_put(struct kretprobe_instance *ri,
 {
 	struct kretprobe_instance *none = NULL;
 
-	if (unlikely(!rp || !raw_try_cmpxchg(raw_cpu_ptr(ri->pool->cache), &none, ri)))
+	if (unlikely(!rp || !raw_try_cmpxchg(raw_cpu_ptr(ri->pool->cache), &none, ri))) {
+		instrumentation_begin();
 		kretprobe_put_uncached(ri);
+		instrumentation_end();
+	}
 }
 
 /* The instance of the call before, or before that, in the same task */
@@ -213,8 +234,11 @@ static __always_inline struct kretprobe_instance *kretprobe_first(void *fp,
 {
 	struct kretprobe_instance *first = kretprobe_newest(), *ri;
 
-	if (unlikely(!first || first->fp != fp))
+	if (unlikely(!first || first->fp != fp)) {
+		instrumentation_begin();
 		first = kretprobe_seek_call(fp);
+		instrumentation_end();
+	}
 	for (ri = first; unlikely(kretprobe_is_outdone(ri)); ri = kretprobe_next(ri))
 		;
 	*last = ri;

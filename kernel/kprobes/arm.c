@@ -58,6 +58,7 @@ int arm_sites(struct list_head *batch)
 	err = ftrace_arm_sites(batch);
 	if (err)
 		return err;
+	unoptimize_around(batch);
 	patch_breakpoints(batch, arch_arm_kprobe);
 	set_states(batch, SITE_ARMED);
 	return 0;
@@ -65,7 +66,7 @@ int arm_sites(struct list_head *batch)
 
 /**
  * disarm_sites - Restore the text at sites
- * @batch: The sites, all of them armed.
+ * @batch: The sites, all of them armed, some perhaps with a jump.
  *
  * Context: Process context, kprobe_mutex held.
  */
@@ -74,7 +75,9 @@ void disarm_sites(struct list_head *batch)
 	lockdep_assert_held(&kprobe_mutex);
 	if (list_empty(batch))
 		return;
+	unoptimize_sites(batch);
 	ftrace_disarm_sites(batch);
 	patch_breakpoints(batch, arch_disarm_kprobe);
 	set_states(batch, SITE_DISARMED);
+	optimizer_neighbours_left(batch);
 }

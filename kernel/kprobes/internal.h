@@ -38,6 +38,18 @@ static inline unsigned long site_addr(const struct kprobe_site *site)
 	return (unsigned long)site->kp.addr;
 }
 
+/* Is there a detour at the site, that hits may come through? */
+static inline bool site_has_detour(const struct kprobe_site *site)
+{
+	return site->state == SITE_OPTIMIZING || site->state == SITE_JUMP;
+}
+
+/* Do hits at the site lead to its probes? */
+static inline bool site_is_armed(const struct kprobe_site *site)
+{
+	return site->state == SITE_ARMED || site_has_detour(site);
+}
+
 /* site.c */
 int site_reserve(unsigned int count);
 struct kprobe_site *site_create(unsigned long addr, u32 flags);
@@ -114,6 +126,24 @@ static inline int arch_prepare_kprobe_ftrace(struct kprobe *p)
 {
 	return -EINVAL;
 }
+#endif
+
+/* optimizer.c */
+#ifdef CONFIG_OPTPROBES
+void optimizer_consider(struct kprobe_site *site);
+void optimizer_neighbours_left(struct list_head *batch);
+void unoptimize_sites(struct list_head *batch);
+void unoptimize_unsuitable(struct list_head *batch);
+void unoptimize_around(struct list_head *batch);
+void wait_for_optimizer_a_while(void);
+#else
+static inline void optimizer_consider(struct kprobe_site *site) { }
+static inline void optimizer_neighbours_left(struct list_head *batch) { }
+static inline void unoptimize_sites(struct list_head *batch) { }
+static inline void unoptimize_unsuitable(struct list_head *batch) { }
+static inline void unoptimize_around(struct list_head *batch) { }
+static inline void wait_for_optimizer_a_while(void) { }
+static inline void arch_forget_text(const struct module *mod) { }
 #endif
 
 #ifdef CONFIG_KRETPROBES

@@ -206,8 +206,12 @@ static void site_unlink(struct kprobe_site *site)
 
 static void site_remove_slots(struct kprobe_site *site)
 {
-	if (!kprobe_ftrace(&site->kp))
-		arch_remove_kprobe(&site->kp);
+	if (kprobe_ftrace(&site->kp))
+		return;
+	arch_remove_kprobe(&site->kp);
+#ifdef CONFIG_OPTPROBES
+	arch_remove_optimized_kprobe(&site->op);
+#endif
 }
 
 /**
@@ -234,6 +238,9 @@ struct kprobe_site *site_create(unsigned long addr, u32 flags)
 	INIT_LIST_HEAD(&site->kp.list);
 	INIT_LIST_HEAD(&site->batch);
 	INIT_LIST_HEAD(&site->retired);
+#ifdef CONFIG_OPTPROBES
+	INIT_LIST_HEAD(&site->op.list);
+#endif
 
 	err = kprobe_ftrace(&site->kp) ? arch_prepare_kprobe_ftrace(&site->kp)
 				       : arch_prepare_kprobe(&site->kp);
@@ -258,7 +265,11 @@ static const u8 site_ways[] = {
 	/* a probe arrives; the new site's probes may all be disabled */
 	[SITE_NEW]	= BIT(SITE_ARMED) | BIT(SITE_DISARMED) | BIT(SITE_GONE),
 	/* the last enabled probe is disabled or leaves; all are switched off */
-	[SITE_ARMED]	= BIT(SITE_DISARMED) | BIT(SITE_GONE),
+	[SITE_ARMED]	= BIT(SITE_DISARMED) | BIT(SITE_GONE) | BIT(SITE_OPTIMIZING),
+	/* all ways to the displaced instructions but the detour have been waited for */
+	[SITE_OPTIMIZING] = BIT(SITE_JUMP) | BIT(SITE_ARMED),
+	/* the last enabled probe leaves, a neighbour comes, the detour does not suit */
+	[SITE_JUMP]	= BIT(SITE_ARMED),
 	/* enabled again; the last probe leaves */
 	[SITE_DISARMED]	= BIT(SITE_ARMED) | BIT(SITE_DYING) | BIT(SITE_GONE),
 	/* a new probe arrives before the site is freed */
@@ -270,6 +281,8 @@ static const u8 site_ways[] = {
  * site_set_state - The one place where a site's state changes:
  *
  *	NEW -> ARMED <-> DISARMED -> DYING -> freed
+ *	ARMED -> OPTIMIZING -> JUMP -> ARMED
+ *	OPTIMIZING -> ARMED
  *	NEW -> DISARMED
  *	DYING -> ARMED, DISARMED
  *	any -> GONE -> freed, when its last probe has left

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Executable memory for copied instructions: slots of KPROBE_SLOT_SIZE units, many
- * to a page. Which page an address belongs to is asked in any context, for
- * instance by the unwinder.
+ * Executable memory for copied instructions, and for detours: slots, many to a
+ * page. Which page an address belongs to is asked in any context, for instance
+ * by the unwinder.
  */
 #include "internal.h"
 
@@ -13,29 +13,46 @@
 #include <linux/perf_event.h>
 #include <linux/slab.h>
 
-#define SLOT_BYTES	(KPROBE_SLOT_SIZE * sizeof(kprobe_opcode_t))
-#define SLOTS_PER_PAGE	(PAGE_SIZE / SLOT_BYTES)
-#define SLOT_PAGE_NAME	"kprobe_insn_page"
+#define SLOT_BYTES		(KPROBE_SLOT_SIZE * sizeof(kprobe_opcode_t))
+#define MAX_SLOTS_PER_PAGE	(PAGE_SIZE / SLOT_BYTES)
+
+/**
+ * struct slot_cache - Slots of one size
+ * @name:	What a page is called where symbols are shown.
+ * @pages:	All pages, by address. Read under RCU.
+ * @open_pages:	Those in which a slot is free. kprobe_mutex.
+ * @alloc:	Allocates a page.
+ * @free:	Frees it.
+ */
+struct slot_cache {
+	const char *name;
+	struct maple_tree pages;
+	struct list_head open_pages;
+	void *(*alloc)(void);
+	void (*free)(void *page);
+};
 
 /**
  * struct slot_page - A page of slots
  * @code:	The page.
- * @link:	In @open_pages if a slot is free. kprobe_mutex.
+ * @cache:	Where it belongs.
+ * @link:	In the cache's @open_pages if a slot is free. kprobe_mutex.
  * @rcu:	For the time after the last look at it.
+ * @slot_bytes:	Size of a slot.
+ * @slots:	How many there are.
  * @used:	A bit a slot. kprobe_mutex.
  * @owner:	Whose slot it is. Written under kprobe_mutex, read under RCU.
  */
 struct slot_page {
-	kprobe_opcode_t *code;
+	void *code;
+	struct slot_cache *cache;
 	struct list_head link;
 	struct rcu_head rcu;
-	DECLARE_BITMAP(used, SLOTS_PER_PAGE);
-	struct kprobe *owner[SLOTS_PER_PAGE];
+	unsigned int slot_bytes;
+	unsigned int slots;
+	DECLARE_BITMAP(used, MAX_SLOTS_PER_PAGE);
+	struct kprobe *owner[] __counted_by(slots);
 };
-
-/* All pages, by address. Read under RCU. */
-static struct maple_tree slot_pages = MTREE_INIT(slot_pages, MT_FLAGS_USE_RCU);
-static LIST_HEAD(open_pages);
 
 /**
  * alloc_insn_page - Allocate a page for copied instructions
@@ -48,32 +65,45 @@ void *__weak alloc_insn_page(void)
 	return execmem_alloc(EXECMEM_KPROBES, PAGE_SIZE);
 }
 
-static unsigned long page_last(const struct slot_page *page)
+static struct slot_cache insn_slots = {
+	.name = "kprobe_insn_page",
+	.pages = MTREE_INIT(insn_slots.pages, MT_FLAGS_USE_RCU),
+	.open_pages = LIST_HEAD_INIT(insn_slots.open_pages),
+	.alloc = alloc_insn_page,
+	.free = execmem_free,
+};
+
+static unsigned long page_first(const struct slot_page *page)
 {
-	return (unsigned long)page->code + PAGE_SIZE - 1;
+	return (unsigned long)page->code;
 }
 
 static void announce(const struct slot_page *page, bool freed)
 {
-	perf_event_ksymbol(PERF_RECORD_KSYMBOL_TYPE_OOL, (unsigned long)page->code,
-			   PAGE_SIZE, freed, SLOT_PAGE_NAME);
+	perf_event_ksymbol(PERF_RECORD_KSYMBOL_TYPE_OOL, page_first(page), PAGE_SIZE, freed,
+			   page->cache->name);
 }
 
-static struct slot_page *add_page(void)
+static struct slot_page *add_page(struct slot_cache *cache, unsigned int slot_bytes)
 {
-	struct slot_page *page __free(kfree) = kzalloc(sizeof(*page), GFP_KERNEL);
+	unsigned int slots = PAGE_SIZE / slot_bytes;
+	struct slot_page *page __free(kfree) = kzalloc(struct_size(page, owner, slots),
+						       GFP_KERNEL);
 
 	if (!page)
 		return NULL;
-	page->code = alloc_insn_page();
+	page->cache = cache;
+	page->slot_bytes = slot_bytes;
+	page->slots = slots;
+	page->code = cache->alloc();
 	if (!page->code)
 		return NULL;
-	if (mtree_insert_range(&slot_pages, (unsigned long)page->code, page_last(page), page,
-			       GFP_KERNEL)) {
-		execmem_free(page->code);
+	if (mtree_insert_range(&cache->pages, page_first(page), page_first(page) + PAGE_SIZE - 1,
+			       page, GFP_KERNEL)) {
+		cache->free(page->code);
 		return NULL;
 	}
-	list_add(&page->link, &open_pages);
+	list_add(&page->link, &cache->open_pages);
 	announce(page, false);
 	return no_free_ptr(page);
 }
@@ -82,9 +112,56 @@ static void remove_page(struct slot_page *page)
 {
 	announce(page, true);
 	list_del(&page->link);
-	mtree_erase(&slot_pages, (unsigned long)page->code);
-	execmem_free(page->code);
+	mtree_erase(&page->cache->pages, page_first(page));
+	page->cache->free(page->code);
 	kfree_rcu(page, rcu);
+}
+
+static kprobe_opcode_t *get_slot(struct slot_cache *cache, unsigned int slot_bytes,
+				 struct kprobe *owner)
+{
+	struct slot_page *page;
+	unsigned int i;
+
+	lockdep_assert_held(&kprobe_mutex);
+	page = list_first_entry_or_null(&cache->open_pages, struct slot_page, link) ?:
+	       add_page(cache, slot_bytes);
+	if (!page)
+		return NULL;
+	i = find_first_zero_bit(page->used, page->slots);
+	__set_bit(i, page->used);
+	WRITE_ONCE(page->owner[i], owner);
+	if (bitmap_full(page->used, page->slots))
+		list_del_init(&page->link);
+	return page->code + i * slot_bytes;
+}
+
+static void free_slot(struct slot_cache *cache, kprobe_opcode_t *slot)
+{
+	struct slot_page *page = mtree_load(&cache->pages, (unsigned long)slot);
+	unsigned int i;
+
+	lockdep_assert_held(&kprobe_mutex);
+	if (WARN_ON_ONCE(!page))
+		return;
+	i = ((void *)slot - page->code) / page->slot_bytes;
+	WARN_ON_ONCE(!__test_and_clear_bit(i, page->used));
+	WRITE_ONCE(page->owner[i], NULL);
+	if (list_empty(&page->link))
+		list_add(&page->link, &cache->open_pages);
+	if (bitmap_empty(page->used, page->slots))
+		remove_page(page);
+}
+
+static struct kprobe *slot_owner(struct slot_cache *cache, unsigned long addr)
+{
+	struct slot_page *page = mtree_load(&cache->pages, addr);
+	unsigned long i;
+
+	if (!page)
+		return NULL;
+	i = (addr - page_first(page)) / page->slot_bytes;
+	return i < page->slots ? READ_ONCE(page->owner[i]) : NULL;
 }
 
 /**
@@ -96,19 +173,7 @@ static void remove_page(struct slot_page *page)
  */
 kprobe_opcode_t *get_insn_slot_for(struct kprobe *owner)
 {
-	struct slot_page *page;
-	unsigned int i;
-
-	lockdep_assert_held(&kprobe_mutex);
-	page = list_first_entry_or_null(&open_pages, struct slot_page, link) ?: add_page();
-	if (!page)
-		return NULL;
-	i = find_first_zero_bit(page->used, SLOTS_PER_PAGE);
-	__set_bit(i, page->used);
-	WRITE_ONCE(page->owner[i], owner);
-	if (bitmap_full(page->used, SLOTS_PER_PAGE))
-		list_del_init(&page->link);
-	return page->code + i * KPROBE_SLOT_SIZE;
+	return get_slot(&insn_slots, SLOT_BYTES, owner);
 }
 
 /**
@@ -131,19 +196,7 @@ kprobe_opcode_t *get_insn_slot(void)
  */
 void free_insn_slot(kprobe_opcode_t *slot, int dirty)
 {
-	struct slot_page *page = mtree_load(&slot_pages, (unsigned long)slot);
-	unsigned int i;
-
-	lockdep_assert_held(&kprobe_mutex);
-	if (WARN_ON_ONCE(!page))
-		return;
-	i = (slot - page->code) / KPROBE_SLOT_SIZE;
-	WARN_ON_ONCE(!__test_and_clear_bit(i, page->used));
-	WRITE_ONCE(page->owner[i], NULL);
-	if (list_empty(&page->link))
-		list_add(&page->link, &open_pages);
-	if (bitmap_empty(page->used, SLOTS_PER_PAGE))
-		remove_page(page);
+	free_slot(&insn_slots, slot);
 }
 
 /**
@@ -155,7 +208,7 @@ void free_insn_slot(kprobe_opcode_t *slot, int dirty)
  */
 bool is_kprobe_insn_slot(unsigned long addr)
 {
-	return mtree_load(&slot_pages, addr);
+	return mtree_load(&insn_slots.pages, addr);
 }
 
 /**
@@ -168,14 +221,108 @@ bool is_kprobe_insn_slot(unsigned long addr)
  */
 struct kprobe *kprobe_slot_owner(unsigned long addr)
 {
-	struct slot_page *page = mtree_load(&slot_pages, addr);
-	unsigned long i;
-
-	if (!page)
-		return NULL;
-	i = (addr - (unsigned long)page->code) / SLOT_BYTES;
-	return i < SLOTS_PER_PAGE ? READ_ONCE(page->owner[i]) : NULL;
+	return slot_owner(&insn_slots, addr);
 }
+
+#ifdef CONFIG_OPTPROBES
+
+/**
+ * alloc_optinsn_page - Allocate a page for detours
+ *
+ * Context: Process context. May sleep.
+ * Return: The page, executable and within reach of a jump, or NULL.
+ */
+void *__weak alloc_optinsn_page(void)
+{
+	return alloc_insn_page();
+}
+
+/**
+ * free_optinsn_page - Free a page for detours
+ * @page: The page.
+ *
+ * Context: Process context. May sleep.
+ */
+void __weak free_optinsn_page(void *page)
+{
+	execmem_free(page);
+}
+
+static struct slot_cache optinsn_slots = {
+	.name = "kprobe_optinsn_page",
+	.pages = MTREE_INIT(optinsn_slots.pages, MT_FLAGS_USE_RCU),
+	.open_pages = LIST_HEAD_INIT(optinsn_slots.open_pages),
+	.alloc = alloc_optinsn_page,
+	.free = free_optinsn_page,
+};
+
+/**
+ * get_optinsn_slot_for - Allocate a slot for a detour
+ * @owner: What kprobe_optinsn_slot_owner() shall say of it.
+ *
+ * Context: As get_insn_slot_for().
+ * Return: The slot, or NULL.
+ */
+kprobe_opcode_t *get_optinsn_slot_for(struct kprobe *owner)
+{
+	return get_slot(&optinsn_slots, MAX_OPTINSN_SIZE * sizeof(kprobe_opcode_t), owner);
+}
+
+/**
+ * get_optinsn_slot - Allocate a slot for a detour of which nobody asks for the owner
+ *
+ * Context: As get_insn_slot_for().
+ * Return: The slot, or NULL.
+ */
+kprobe_opcode_t *get_optinsn_slot(void)
+{
+	return get_optinsn_slot_for(NULL);
+}
+
+/**
+ * free_optinsn_slot - Free a detour's slot
+ * @slot: The slot. No task can be in it any more.
+ * @dirty: Of no importance.
+ *
+ * Context: As free_insn_slot().
+ */
+void free_optinsn_slot(kprobe_opcode_t *slot, int dirty)
+{
+	free_slot(&optinsn_slots, slot);
+}
+
+/**
+ * is_kprobe_optinsn_slot - Ask whether an address is in a page of detours
+ * @addr: The address.
+ *
+ * Context: As is_kprobe_insn_slot().
+ * Return: Whether it is.
+ */
+bool is_kprobe_optinsn_slot(unsigned long addr)
+{
+	return mtree_load(&optinsn_slots.pages, addr);
+}
+
+/**
+ * kprobe_optinsn_slot_owner - Find out whose detour an address is in
+ * @addr: The address.
+ *
+ * Context: As kprobe_slot_owner().
+ * Return: The owner, or NULL.
+ */
+struct kprobe *kprobe_optinsn_slot_owner(unsigned long addr)
+{
+	return slot_owner(&optinsn_slots, addr);
+}
+
+#endif /* CONFIG_OPTPROBES */
+
+static struct slot_cache *const slot_caches[] = {
+	&insn_slots,
+#ifdef CONFIG_OPTPROBES
+	&optinsn_slots,
+#endif
+};
 
 /**
  * kprobe_get_kallsym - Name the pages of slots for /proc/kallsyms
@@ -190,16 +337,19 @@ struct kprobe *kprobe_slot_owner(unsigned long addr)
 int kprobe_get_kallsym(unsigned int symnum, unsigned long *value, char *type, char *sym)
 {
 	struct slot_page *page;
-	unsigned long addr = 0;
+	unsigned long addr;
 
 	guard(rcu)();
-	mt_for_each(&slot_pages, page, addr, ULONG_MAX) {
-		if (symnum--)
-			continue;
-		strscpy(sym, SLOT_PAGE_NAME, KSYM_NAME_LEN);
-		*type = 't';
-		*value = (unsigned long)page->code;
-		return 0;
+	for (unsigned int i = 0; i < ARRAY_SIZE(slot_caches); i++) {
+		addr = 0;
+		mt_for_each(&slot_caches[i]->pages, page, addr, ULONG_MAX) {
+			if (symnum--)
+				continue;
+			strscpy(sym, slot_caches[i]->name, KSYM_NAME_LEN);
+			*type = 't';
+			*value = page_first(page);
+			return 0;
+		}
 	}
 	return -ERANGE;
 }

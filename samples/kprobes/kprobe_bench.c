@@ -10,6 +10,13 @@
  * a file with names of functions is given, one on each line, how long it takes
  * to register probes on all of them at once, and to unregister them.
  *
+ * For breakpoints to be what is measured, debug.kprobes-optimization has to be 0.
+ * When it is 1, and the module is loaded,
+ *
+ *	echo 1 >/sys/module/kprobe_bench/parameters/optimized
+ *
+ * measures the jumps that take their place.
+ *
  * All are exact in a virtual machine that counts each instruction as a
  * nanosecond: qemu-system-x86_64 -icount shift=0,sleep=off.
  *
@@ -17,6 +24,7 @@
  */
 #define pr_fmt(fmt)	KBUILD_MODNAME ": " fmt
 
+#include <linux/delay.h>
 #include <linux/irqflags.h>
 #include <linux/kernel_read_file.h>
 #include <linux/kprobes.h>
@@ -100,6 +108,7 @@ static int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
  * @symbol:	The name of @probed.
  * @post:	The post handler, or NULL.
  * @returns:	Whether it is a return probe.
+ * @optimized:	Whether to wait until it has been optimised.
  */
 struct bench {
 	const char *name;
@@ -108,6 +117,7 @@ struct bench {
 	const char *symbol;
 	kprobe_post_handler_t post;
 	bool returns;
+	bool optimized;
 };
 
 static const struct bench benches[] = {
@@ -117,7 +127,22 @@ static const struct bench benches[] = {
 	{ "fentry", bench_traced_nops, bench_unprobed_traced_nops, "bench_traced_nops" },
 	{ "fentry-return", bench_traced_nops, bench_unprobed_traced_nops, "bench_traced_nops",
 	  .returns = true },
+	{ "optimized", bench_nops, bench_unprobed_nops, "bench_nops", .optimized = true },
+	{ "optimized-post", bench_nops, bench_unprobed_nops, "bench_nops", .post = after_hit,
+	  .optimized = true },
+	{ "optimized-return", bench_nops, bench_unprobed_nops, "bench_nops", .returns = true,
+	  .optimized = true },
 };
+
+/* Is the probe what is to be measured, or does it become so? */
+static bool is_ready(const struct bench *bench, const struct kprobe *probe)
+{
+	unsigned int tries = 200;
+
+	while (bench->optimized && !kprobe_optimized(probe) && tries--)
+		msleep(20);
+	return !!kprobe_optimized(probe) == bench->optimized;
+}
 
 static u64 time_calls(void (*function)(void))
 {
@@ -154,9 +179,12 @@ static int run_kprobe(const struct bench *bench, const char *with)
 
 	if (err)
 		return err;
-	report(bench, with);
+	if (is_ready(bench, &probe))
+		report(bench, with);
+	else
+		err = -EAGAIN;
 	unregister_kprobe(&probe);
-	return 0;
+	return err;
 }
 
 static int run_kretprobe(const struct bench *bench, const char *with)
@@ -169,9 +197,12 @@ static int run_kretprobe(const struct bench *bench, const char *with)
 
 	if (err)
 		return err;
-	report(bench, with);
+	if (is_ready(bench, &probe.kp))
+		report(bench, with);
+	else
+		err = -EAGAIN;
 	unregister_kretprobe(&probe);
-	return 0;
+	return err;
 }
 
 static int run_bench(const struct bench *bench, const char *with)
@@ -183,16 +214,17 @@ static int run_bench(const struct bench *bench, const char *with)
 	return err;
 }
 
-static int run_benches(const char *with)
+static int run_benches(const char *with, bool optimized)
 {
 	int err = 0;
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(benches) && !err; i++)
-		err = run_bench(&benches[i], with);
+		if (benches[i].optimized == optimized)
+			err = run_bench(&benches[i], with);
 	return err;
 }
 
-static int run_among_others(struct kprobe *probes, struct kprobe **array)
+static int run_among_others(struct kprobe *probes, struct kprobe **array, bool optimized)
 {
 	char with[32];
 	int err;
@@ -209,12 +241,12 @@ static int run_among_others(struct kprobe *probes, struct kprobe **array)
 		return err;
 	}
 	snprintf(with, sizeof(with), "+%u", others);
-	err = run_benches(with);
+	err = run_benches(with, optimized);
 	unregister_kprobes(array, others);
 	return err;
 }
 
-static int run_hits(void)
+static int run_hits(bool optimized)
 {
 	struct kprobe **array;
 	struct kprobe *probes;
@@ -223,9 +255,9 @@ static int run_hits(void)
 	others = clamp(others, 1, MAX_OTHERS);
 	probes = kvcalloc(others, sizeof(*probes), GFP_KERNEL);
 	array = kvcalloc(others, sizeof(*array), GFP_KERNEL);
-	err = probes && array ? run_benches("") : -ENOMEM;
+	err = probes && array ? run_benches("", optimized) : -ENOMEM;
 	if (!err)
-		err = run_among_others(probes, array);
+		err = run_among_others(probes, array, optimized);
 	kvfree(array);
 	kvfree(probes);
 	return err;
@@ -288,9 +320,19 @@ static int run_registration(void)
 	return err;
 }
 
+/* A module is not optimised while it is still on its way in. */
+static int run_optimized(const char *value, const struct kernel_param *param)
+{
+	return THIS_MODULE->state == MODULE_STATE_LIVE ? run_hits(true) : -EAGAIN;
+}
+
+static const struct kernel_param_ops optimized_ops = { .set = run_optimized };
+module_param_cb(optimized, &optimized_ops, NULL, 0200);
+MODULE_PARM_DESC(optimized, "write 1: measure probes that have been optimised");
+
 static int __init bench_init(void)
 {
-	int err = run_hits();
+	int err = run_hits(false);
 
 	return err || !functions ? err : run_registration();
 }

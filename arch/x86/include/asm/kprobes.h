@@ -9,6 +9,7 @@
 #include <linux/percpu.h>
 #include <linux/types.h>
 
+#include <asm/insn.h>
 #include <asm/text-patching.h>
 
 typedef u8 kprobe_opcode_t;
@@ -63,6 +64,9 @@ struct insn_emulation {
 
 /**
  * struct arch_specific_insn - The displaced instruction
+ * @boost:	Where a boosted instruction is run: @insn, or in a detour.
+ * @next:	Where execution goes on behind the instruction: there, or in a
+ *		detour.
  * @insn:	Its slot: the copy, then a jump to the next instruction or a
  *		trap. NULL when it is only emulated.
  * @post_insn:	A second slot for when there are post handlers: the copy, then
@@ -73,6 +77,8 @@ struct insn_emulation {
  * @emul:	How it is emulated.
  */
 struct arch_specific_insn {
+	kprobe_opcode_t *boost;
+	kprobe_opcode_t *next;
 	kprobe_opcode_t *insn;
 	kprobe_opcode_t *post_insn;
 	u8 size;
@@ -110,13 +116,43 @@ struct kprobe_ctlblk {
 	} outer[8];
 };
 
+/*
+ * The most that a jump displaces: all but the last byte of the jump, and a whole
+ * instruction there.
+ */
+#define MAX_OPTIMIZED_LENGTH	(JMP32_INSN_SIZE - 1 + MAX_INSN_SIZE)
+
+/* Size of a detour in bytes, see optprobe.c. */
+#define MAX_OPTINSN_SIZE	304
+
+/**
+ * struct arch_optimized_insn - A detour
+ * @insn:	The detour, or NULL.
+ * @post:	Its second half for when there are post handlers, or NULL.
+ * @plain:	The copies of the displaced instructions, in @insn.
+ * @rest:	Those behind the first one.
+ * @direct:	The number of the probe whose handler is called directly, or 0.
+ * @size:	How many bytes of instructions are displaced.
+ * @code:	Those bytes.
+ */
+struct arch_optimized_insn {
+	kprobe_opcode_t *insn;
+	kprobe_opcode_t *post;
+	kprobe_opcode_t *plain;
+	kprobe_opcode_t *rest;
+	u32 direct;
+	u8 size;
+	u8 code[MAX_OPTIMIZED_LENGTH];
+};
+
 void arch_remove_kprobe(struct kprobe *p);
 
 int kprobe_int3_handler(struct pt_regs *regs);
 void kprobe_copy_done(struct pt_regs *regs);
 int kprobe_fault_handler(struct pt_regs *regs, int trapnr);
 void kprobe_fixup_fault(struct pt_regs *regs);
-unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs);
+unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
+			       unsigned long *sp);
 
 #else /* !CONFIG_KPROBES */
 
@@ -129,7 +165,8 @@ static inline int kprobe_fault_handler(struct pt_regs *regs, int trapnr)
 
 static inline void kprobe_fixup_fault(struct pt_regs *regs) { }
 
-static inline unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs)
+static inline unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
+					     unsigned long *sp)
 {
 	return ip;
 }

@@ -59,6 +59,10 @@ struct pt_regs;
 
 #include <linux/kprobes_hit.h>
 
+struct exception_table_entry;
+struct module;
+struct static_call_site;
+
 /* insn.c: analysis. Pure: no probe, no side effect, no address is read. */
 
 /**
@@ -147,8 +151,24 @@ static inline bool is_rip_relative(const struct insn *insn)
 
 /* relocate.c: copies of instructions */
 
+bool is_relative_branch(const struct insn *insn);
+
 int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 		  unsigned long to);
+
+/* The most bytes that a jump displaces: too few for it, and one instruction more. */
+#define DISPLACED_MAX		MAX_OPTIMIZED_LENGTH
+
+/* The most bytes that the copy of one displaced instruction takes, and of all of them. */
+#define DISPLACED_INSN_COPY_MAX	28
+#define DISPLACED_COPY_MAX	40
+
+int displaced_size(const u8 *code, size_t len);
+bool displaced_is_jump(const struct insn *insn);
+int relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
+		       unsigned long to);
+unsigned int displaced_origin(const u8 *code, unsigned int size,
+			      unsigned int offset, unsigned int *pushed);
 
 /* emulate.c: instructions run without executing them */
 
@@ -157,7 +177,47 @@ bool emulates_nothing(const struct insn_emulation *emul);
 bool emulation_can_fail(const struct insn_emulation *emul);
 bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs);
 
+/* branches.c: what can be jumped to */
+
+extern struct exception_table_entry __start___ex_table[], __stop___ex_table[];
+extern struct static_call_site __start_static_call_sites[], __stop_static_call_sites[];
+
+/**
+ * struct branch_map - What can be jumped to in a text
+ * @start:	Its first address.
+ * @size:	How many bytes it has.
+ * @bits:	A bit a byte: set if execution may arrive there otherwise than
+ *		from the instruction in front, or if somebody else patches it.
+ */
+struct branch_map {
+	unsigned long start;
+	unsigned long size;
+	unsigned long *bits;
+};
+
+void scan_function(const struct branch_map *map, const u8 *code, size_t len,
+		   unsigned long addr, bool (*is_thunk)(unsigned long addr));
+
+int branches_learn(unsigned long addr);
+int branches_check(unsigned long addr, unsigned int size);
+void branches_forget(const struct module *mod);
+
+/* optprobe.c: jumps and detours */
+
+#ifdef CONFIG_OPTPROBES
+int kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs);
+void kprobe_detour_resched(void);
+bool unwind_detour(unsigned long *ip, unsigned long *sp);
+#else
+static inline bool unwind_detour(unsigned long *ip, unsigned long *sp)
+{
+	return false;
+}
+#endif
+
 /* core.c: hits */
+
+void read_original_text(u8 *buf, unsigned long addr, unsigned int len);
 
 noinstr void enter_nested_hit(struct kprobe *kp, struct pt_regs *regs);
 noinstr void resume_outer_hit(void);

@@ -98,12 +98,19 @@ static __always_inline bool emulate(struct kprobe *kp, struct pt_regs *regs)
 	return false;
 }
 
+/* The instruction has run, or a branch: go on behind it, which may be in a detour. */
+static __always_inline void go_on(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (regs->ip == (unsigned long)kp->addr + kp->ainsn.size)
+		regs->ip = (unsigned long)READ_ONCE(kp->ainsn.next);
+}
+
 /* Run the instruction without a further trap. Returns false if it will fault. */
 static __always_inline bool run_at_once(struct kprobe *kp, struct pt_regs *regs)
 {
 	switch (kp->ainsn.run) {
 	case INSN_RUN_BOOST:
-		regs->ip = (unsigned long)kp->ainsn.insn;
+		regs->ip = (unsigned long)READ_ONCE(kp->ainsn.boost);
 		return true;
 	case INSN_RUN_SKIP:
 		regs->ip = (unsigned long)kp->addr + kp->ainsn.size;
@@ -115,8 +122,10 @@ static __always_inline bool run_at_once(struct kprobe *kp, struct pt_regs *regs)
 
 static noinstr void run_with_post(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (run_at_once(kp, regs))
+	if (run_at_once(kp, regs)) {
 		call_post_handlers(kp, regs);
+		go_on(kp, regs);
+	}
 	leave_hit();
 }
 
@@ -132,6 +141,7 @@ static __always_inline void finish_hit(struct kprobe *kp, struct pt_regs *regs, 
 {
 	if (likely(!READ_ONCE(kp->post_handler) && kp->ainsn.run != INSN_RUN_STEP)) {
 		run_at_once(kp, regs);
+		go_on(kp, regs);
 		leave(nested);
 	} else if (kp->ainsn.post_insn) {
 		start_copy(kp->ainsn.post_insn, regs);
@@ -148,6 +158,7 @@ static noinstr void skip_hit(struct kprobe *kp, struct pt_regs *regs)
 	kprobes_inc_nmissed_count(kp);
 	if (kp->ainsn.run != INSN_RUN_STEP) {
 		run_at_once(kp, regs);
+		go_on(kp, regs);
 		return;
 	}
 	enter_nested_hit(kp, regs);
@@ -196,6 +207,7 @@ static __always_inline void complete_copy(struct kprobe *kp, struct pt_regs *reg
 	regs->flags = (regs->flags & ~X86_EFLAGS_IF) | kcb->saved_flags;
 	if (likely(kcb->kprobe_status != KPROBE_REENTER))
 		call_post_handlers(kp, regs);
+	go_on(kp, regs);
 	leave_hit();
 }
 
@@ -370,6 +382,8 @@ static const struct kprobe *site_of_regs(const struct pt_regs *regs)
  * kprobe_unwind_ip - Find the text that describes the stack at an address
  * @ip: An address that the unwinder has met.
  * @regs: The registers it comes from, if any.
+ * @sp: The stack pointer there. In the beginning and at the end of a detour it is
+ *	set to what it is in the probed code.
  *
  * A slot has no description of its own, the probed instruction has. And what
  * pre handlers see as @regs->ip is behind the breakpoint, which may be the next
@@ -378,7 +392,8 @@ static const struct kprobe *site_of_regs(const struct pt_regs *regs)
  * Context: Any in which RCU is watching.
  * Return: The address to look up.
  */
-unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs)
+unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
+			       unsigned long *sp)
 {
 	const struct kprobe *kp;
 
@@ -386,7 +401,7 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs)
 	kp = site_of_regs(regs);
 	if (kp && regs->ip == (unsigned long)kp->addr + INT3_INSN_SIZE)
 		return (unsigned long)kp->addr;
-	if (is_kernel_text(ip))
+	if (is_kernel_text(ip) || unwind_detour(&ip, sp))
 		return ip;
 	kp = kprobe_slot_owner(ip);
 	return kp ? original_ip(kp, ip) : ip;
@@ -397,27 +412,64 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs)
 /* Room for an instruction and what tells whether it shadows the next one. */
 #define CODE_BYTES	(MAX_INSN_SIZE + 3)
 
-/*
- * Copy the text as it is without breakpoints of ours. Returns how much there is,
- * which is less than CODE_BYTES at the end of a mapping.
+/* Put back what a jump or breakpoint of ours, @pos bytes behind the start, displaces. */
+static void restore_code(u8 *code, unsigned int len, int pos, unsigned long addr)
+{
+	const struct kprobe *kp = get_kprobe((void *)addr + pos);
+	unsigned int size = 1;
+	const u8 *original;
+
+	if (!kp)
+		return;
+	original = &kp->opcode;
+#ifdef CONFIG_OPTPROBES
+	if (kprobe_optimized(kp)) {
+		original = container_of(kp, struct optimized_kprobe, kp)->optinsn.code;
+		size = JMP32_INSN_SIZE;
+	}
+#endif
+	for (unsigned int i = 0; i < size; i++)
+		if (pos + i < len)
+			code[pos + i] = original[i];
+}
+
+static void restore_original(u8 *code, unsigned long addr, unsigned int len)
+{
+	int pos = IS_ENABLED(CONFIG_OPTPROBES) ? 1 - JMP32_INSN_SIZE : 0;
+
+	for (; pos < 0; pos++)
+		restore_code(code, len, pos, addr);
+	for (; pos < (int)len; pos++)
+		if (code[pos] == INT3_INSN_OPCODE || code[pos] == JMP32_INSN_OPCODE)
+			restore_code(code, len, pos, addr);
+}
+
+/**
+ * read_original_text - Copy the text as it is without probes
+ * @buf: Where to write it.
+ * @addr: Where it is: mapped from there to the end.
+ * @len: How many bytes.
+ *
+ * Context: kprobe_mutex and text_mutex held.
  */
+void read_original_text(u8 *buf, unsigned long addr, unsigned int len)
+{
+	lockdep_assert_held(&text_mutex);
+	memcpy(buf, (void *)addr, len);
+	restore_original(buf, addr, len);
+}
+
+/* The same for CODE_BYTES, or less at the end of a mapping. Returns how many. */
 static unsigned int read_code(u8 *code, unsigned long addr)
 {
 	unsigned int len = CODE_BYTES;
-	const struct kprobe *kp;
 
 	if (copy_from_kernel_nofault(code, (void *)addr, len)) {
 		len = min_t(unsigned int, len, PAGE_SIZE - offset_in_page(addr));
 		if (copy_from_kernel_nofault(code, (void *)addr, len))
 			return 0;
 	}
-	for (unsigned int i = 0; i < len; i++) {
-		if (code[i] != INT3_INSN_OPCODE)
-			continue;
-		kp = get_kprobe((void *)addr + i);
-		if (kp)
-			code[i] = kp->opcode;
-	}
+	restore_original(code, addr, len);
 	return len;
 }
 
@@ -553,6 +605,7 @@ int arch_prepare_kprobe(struct kprobe *p)
 	p->ainsn.size = insn.length;
 	p->ainsn.run = traits.run;
 	p->ainsn.run_post = traits.run_post;
+	p->ainsn.next = p->addr + insn.length;
 	if (traits.run == INSN_RUN_SKIP)
 		return 0;
 	if (traits.run == INSN_RUN_EMULATE) {
@@ -560,8 +613,10 @@ int arch_prepare_kprobe(struct kprobe *p)
 		if (err || !emulation_can_fail(&p->ainsn.emul))
 			return err;
 	}
-	return fill_slot(p, &insn, traits.run == INSN_RUN_STEP ? NULL : p->addr + insn.length,
-			 &p->ainsn.insn);
+	err = fill_slot(p, &insn, traits.run == INSN_RUN_STEP ? NULL : p->ainsn.next,
+			&p->ainsn.insn);
+	p->ainsn.boost = p->ainsn.insn;
+	return err;
 }
 
 /* Behind the stub lies an IRET, which is a hypercall on Xen, and a trap costs the same. */
@@ -658,8 +713,6 @@ static const char * const hit_path[] __initconst = {
 	"srso_untrain_ret",
 	"call_depth_return_thunk",
 	"its_return_thunk",
-	"ftrace_caller",
-	"ftrace_regs_caller",
 	"ftrace_stub",
 	"return_to_handler",
 	"preempt_schedule_notrace",
@@ -675,6 +728,9 @@ int __init arch_populate_kprobe_blacklist(void)
 		if (addr)
 			kprobe_add_ksym_blacklist(addr);
 	}
+	/* Labels inside make several symbols of ftrace's callers. */
+	kprobe_add_area_blacklist(kallsyms_lookup_name("ftrace_caller"),
+				  kallsyms_lookup_name("ftrace_stub_direct_tramp"));
 	return kprobe_add_area_blacklist((unsigned long)__entry_text_start,
 					 (unsigned long)__entry_text_end);
 }

@@ -5,15 +5,18 @@
 
 #include <linux/errno.h>
 #include <linux/kernel.h>
+#include <linux/kprobes.h>
 #include <linux/string.h>
 #include <linux/unaligned.h>
+
+#include <asm/text-patching.h>
 
 #include <kunit/visibility.h>
 
 #include "common.h"
 
-/* Does it go somewhere relative to where it is? */
-static bool is_relative_branch(const struct insn *insn)
+/* is_relative_branch - Does it go somewhere relative to where it is? */
+bool is_relative_branch(const struct insn *insn)
 {
 	switch (insn_opcode(insn)) {
 	case 0x70 ... 0x7f:	/* Jcc */
@@ -80,3 +83,371 @@ int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 	return insn->length;
 }
 EXPORT_SYMBOL_IF_KUNIT(relocate_insn);
+
+/* How a displaced instruction is copied, and what follows it in the region. */
+enum displaced_form {
+	DISPLACED_NEVER,	/* not at all */
+	DISPLACED_COPY,		/* by relocate_insn() */
+	DISPLACED_JCC,		/* as a near one */
+	DISPLACED_JMP,		/* as a near one; nothing follows */
+	DISPLACED_JMP_AWAY,	/* RET, indirect JMP: by relocate_insn(); nothing follows */
+	DISPLACED_CALL,		/* as a push and a JMP; is the last one */
+	DISPLACED_CALL_AWAY,	/* the same with an indirect JMP */
+};
+
+#define JCC32_INSN_SIZE		6
+#define JCC32_OPCODE		0x0f80
+
+/* call 1f; 1: movq $imm32, (%rsp) - without the REX prefix outside of 64-bit mode */
+#define PUSH_SIZE		(CALL_INSN_SIZE + 8)
+
+/*
+ * An instruction grows by no more than the push, if it is an indirect call. In
+ * front of the last one there are up to four bytes, and what can be there grows
+ * if it is a short Jcc, which has two.
+ */
+static_assert(PUSH_SIZE + MAX_INSN_SIZE == DISPLACED_INSN_COPY_MAX);
+static_assert((JMP32_INSN_SIZE - 1) / 2 * JCC32_INSN_SIZE + DISPLACED_INSN_COPY_MAX ==
+	      DISPLACED_COPY_MAX);
+
+/*
+ * Does its operand depend on the stack pointer, which a push moves? An operand
+ * below the stack is not thought of: an interrupt would overwrite it, too.
+ */
+static bool is_sp_relative(const struct insn *insn)
+{
+	u8 modrm = insn->modrm.bytes[0];
+
+	if (X86_REX_B(insn->rex_prefix.bytes[0]))	/* R12 */
+		return false;
+	if (X86_MODRM_MOD(modrm) == 3)
+		return X86_MODRM_RM(modrm) == 4;
+	return insn->sib.nbytes && X86_SIB_BASE(insn->sib.bytes[0]) == 4;
+}
+
+static enum displaced_form indirect_form(const struct insn *insn)
+{
+	switch (X86_MODRM_REG(insn->modrm.bytes[0])) {
+	case 2:
+		return is_sp_relative(insn) ? DISPLACED_NEVER : DISPLACED_CALL_AWAY;
+	case 3:
+	case 5:	/* far ones */
+		return DISPLACED_NEVER;
+	case 4:
+		return DISPLACED_JMP_AWAY;
+	default:
+		return DISPLACED_COPY;
+	}
+}
+
+static enum displaced_form displaced_form_by_opcode(const struct insn *insn)
+{
+	switch (insn_opcode(insn)) {
+	case 0x70 ... 0x7f:
+	case 0x0f80 ... 0x0f8f:
+		return DISPLACED_JCC;
+	case 0xc2 ... 0xc3:
+		return DISPLACED_JMP_AWAY;
+	case 0xe8:
+		return DISPLACED_CALL;
+	case 0xe9:
+	case 0xeb:
+		return DISPLACED_JMP;
+	case 0xff:
+		return indirect_form(insn);
+	default:
+		return is_relative_branch(insn) ? DISPLACED_NEVER : DISPLACED_COPY;
+	}
+}
+
+/*
+ * Of the prefixes a branch may have those are left that are ignored, are hints,
+ * or tell something to a part of the CPU that the kernel does not use (BND). A
+ * direct branch is copied without them; an indirect one keeps them: NOTRACK and
+ * segments count.
+ */
+static enum displaced_form displaced_form(const struct insn *insn)
+{
+	enum displaced_form form = displaced_form_by_opcode(insn);
+
+	if (form != DISPLACED_COPY &&
+	    (insn->rex_prefix.nbytes == 2 || has_prefix(insn, PREFIX_LOCK) ||
+	     has_prefix(insn, PREFIX_OPSIZE)))
+		return DISPLACED_NEVER;
+	return form;
+}
+
+static bool is_call(enum displaced_form form)
+{
+	return form == DISPLACED_CALL || form == DISPLACED_CALL_AWAY;
+}
+
+/* Does execution never go on behind it? */
+static bool is_jump(enum displaced_form form)
+{
+	return form == DISPLACED_JMP || form == DISPLACED_JMP_AWAY;
+}
+
+/**
+ * displaced_is_jump() - Does execution never go on behind a displaced instruction?
+ * @insn: the instruction
+ *
+ * Context: any
+ * Return: whether it is so: nothing behind it is displaced, see displaced_size()
+ */
+bool displaced_is_jump(const struct insn *insn)
+{
+	return is_jump(displaced_form(insn));
+}
+
+static unsigned int push_size(const struct insn *insn)
+{
+	return PUSH_SIZE - !insn->x86_64;
+}
+
+static unsigned int copy_size(const struct insn *insn, enum displaced_form form)
+{
+	switch (form) {
+	case DISPLACED_JCC:
+		return JCC32_INSN_SIZE;
+	case DISPLACED_JMP:
+		return JMP32_INSN_SIZE;
+	case DISPLACED_CALL:
+		return push_size(insn) + JMP32_INSN_SIZE;
+	case DISPLACED_CALL_AWAY:
+		return push_size(insn) + insn->length;
+	default:
+		return insn->length;
+	}
+}
+
+/*
+ * A task must not sleep, nor a CPU idle, in a detour. Among what is not executed
+ * where it can be avoided these are the waits.
+ */
+static bool is_wait(const struct insn *insn, enum insn_run run)
+{
+	switch (insn_opcode(insn)) {
+	case 0xf4:	/* HLT */
+		return true;
+	case 0x0f01:	/* MWAIT, MWAITX */
+		return run == INSN_RUN_SKIP;
+	case 0x0fae:	/* TPAUSE, UMWAIT */
+		return run == INSN_RUN_EMULATE;
+	default:
+		return false;
+	}
+}
+
+static bool can_be_displaced(const struct insn *insn)
+{
+	enum insn_run run = analyse_insn(insn).run;
+
+	return run != INSN_RUN_NEVER && !is_wait(insn, run);
+}
+
+/**
+ * displaced_size() - How many bytes does a jump displace?
+ * @code: a copy of the text from the address of the jump on
+ * @len: how many bytes there are, up to the end of the function
+ *
+ * These are whole instructions, at least as long as the jump. One that does not
+ * come back ends them: what follows it is not run, and may be anything, but the
+ * jump needs the room. The caller sees to it that nobody else goes there.
+ *
+ * Context: any. Pure: the result depends on nothing but the bytes.
+ * Return: the size in bytes, from JMP32_INSN_SIZE to DISPLACED_MAX; -EILSEQ if
+ *	   one of the instructions cannot be run elsewhere, or -ENODATA if the
+ *	   bytes end before that is known
+ */
+int displaced_size(const u8 *code, size_t len)
+{
+	enum displaced_form form;
+	size_t size = 0;
+	struct insn insn;
+	int err;
+
+	if (len < JMP32_INSN_SIZE)
+		return -ENODATA;
+
+	do {
+		if (cfi_check_size(code + size, len - size))
+			return -EILSEQ;
+		err = insn_decode(&insn, code + size, len - size, INSN_MODE_KERN);
+		if (err)
+			return err == -ENODATA && len - size < MAX_INSN_SIZE ? err : -EILSEQ;
+
+		form = displaced_form(&insn);
+		if (form == DISPLACED_NEVER || !can_be_displaced(&insn))
+			return -EILSEQ;
+
+		size += insn.length;
+		if (is_jump(form))
+			return max_t(size_t, size, JMP32_INSN_SIZE);
+		if (is_call(form) && size < JMP32_INSN_SIZE)
+			return -EILSEQ;
+	} while (size < JMP32_INSN_SIZE);
+
+	return size;
+}
+EXPORT_SYMBOL_IF_KUNIT(displaced_size);
+
+/* Write the displacement at the end of a branch of @size bytes at @buf, executed at @at. */
+static int put_branch(u8 *buf, unsigned int size, unsigned long at, unsigned long target)
+{
+	long disp = target - (at + size);
+
+	if (disp != (s32)disp)
+		return -ERANGE;
+
+	put_unaligned_le32(disp, buf + size - DISP32_SIZE);
+	return size;
+}
+
+static unsigned long branch_target(const struct insn *insn, unsigned long from)
+{
+	return from + insn->length + insn->immediate.value;
+}
+
+static int relocate_jcc(u8 *buf, const struct insn *insn, unsigned long from, unsigned long to)
+{
+	int len = put_branch(buf, JCC32_INSN_SIZE, to, branch_target(insn, from));
+
+	if (len > 0)
+		put_unaligned_be16(JCC32_OPCODE | (insn_opcode(insn) & 0xf), buf);
+	return len;
+}
+
+static int relocate_jmp(u8 *buf, const struct insn *insn, unsigned long from, unsigned long to)
+{
+	int len = put_branch(buf, JMP32_INSN_SIZE, to, branch_target(insn, from));
+
+	if (len > 0)
+		buf[0] = JMP32_INSN_OPCODE;
+	return len;
+}
+
+static int relocate_jmp_of_call(u8 *buf, const struct insn *insn, unsigned long from,
+				unsigned long to)
+{
+	int len = relocate_insn(buf, insn, from, to);
+
+	if (len > 0)	/* ModRM.reg: from 2 to 4 */
+		buf[displacement_offset(insn) - insn->sib.nbytes - 1] ^= (2 ^ 4) << 3;
+	return len;
+}
+
+/*
+ * Push @address so that a return to it finds the CPU's stack of return addresses
+ * balanced, though not what it predicts.
+ */
+static void put_push(u8 *buf, const struct insn *insn, unsigned long address)
+{
+	buf[0] = CALL_INSN_OPCODE;
+	put_unaligned_le32(0, buf + 1);
+	buf += CALL_INSN_SIZE;
+	if (insn->x86_64)
+		*buf++ = 0x48;
+	buf[0] = 0xc7;
+	buf[1] = 0x04;
+	buf[2] = 0x24;
+	put_unaligned_le32(address, buf + 3);
+}
+
+static int relocate_call(u8 *buf, const struct insn *insn, enum displaced_form form,
+			 unsigned long from, unsigned long to)
+{
+	long address = from + insn->length;
+	unsigned int push = push_size(insn);
+	int len;
+
+	if (address != (s32)address)
+		return -ERANGE;
+
+	if (form == DISPLACED_CALL)
+		len = relocate_jmp(buf + push, insn, from, to + push);
+	else
+		len = relocate_jmp_of_call(buf + push, insn, from, to + push);
+	if (len < 0)
+		return len;
+
+	put_push(buf, insn, address);
+	return push + len;
+}
+
+/**
+ * relocate_displaced() - Copy a displaced instruction into a detour
+ * @buf: where to write the copy, DISPLACED_INSN_COPY_MAX bytes or less: untouched
+ *	 on error, and not where @insn was decoded from
+ * @insn: the instruction, one of those that displaced_size() has accepted
+ * @from: the address at which it is executed
+ * @to: the address at which the copy will be executed
+ *
+ * In contrast to relocate_insn() the copy does the same even if it branches. One
+ * that calls pushes the address behind the original, so it does not come back to
+ * what follows the copy.
+ *
+ * Context: any
+ * Return: the length of the copy in bytes, which does not depend on the
+ *	   addresses; -EILSEQ if there is no such copy, or -ERANGE if what it
+ *	   refers to is too far from @to
+ */
+int relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
+		       unsigned long to)
+{
+	enum displaced_form form = displaced_form(insn);
+
+	switch (form) {
+	case DISPLACED_NEVER:
+		return -EILSEQ;
+	case DISPLACED_JCC:
+		return relocate_jcc(buf, insn, from, to);
+	case DISPLACED_JMP:
+		return relocate_jmp(buf, insn, from, to);
+	case DISPLACED_CALL:
+	case DISPLACED_CALL_AWAY:
+		return relocate_call(buf, insn, form, from, to);
+	default:
+		return relocate_insn(buf, insn, from, to);
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(relocate_displaced);
+
+/**
+ * displaced_origin() - Find out which displaced instruction a copy is of
+ * @code: the displaced bytes
+ * @size: how many, as displaced_size() has returned
+ * @offset: of an instruction in what relocate_displaced() wrote for them, one
+ *	    after the other
+ * @pushed: set to how many bytes more there are on the stack at that instruction
+ *	    than at the displaced one: a copied call has pushed its return address
+ *
+ * Context: any, NMI included: nothing is called but the instruction decoder
+ * Return: the offset of the displaced instruction, or @size if @offset is behind
+ *	   the copies
+ */
+notrace unsigned int displaced_origin(const u8 *code, unsigned int size,
+				      unsigned int offset, unsigned int *pushed)
+{
+	enum displaced_form form = DISPLACED_NEVER;
+	unsigned int origin, copied;
+	struct insn insn;
+
+	*pushed = 0;
+	for (origin = 0; origin < size && !is_jump(form); origin += insn.length) {
+		if (insn_decode(&insn, code + origin, size - origin, INSN_MODE_KERN))
+			break;
+
+		form = displaced_form(&insn);
+		copied = copy_size(&insn, form);
+		if (offset < copied) {
+			if (is_call(form) && offset >= CALL_INSN_SIZE)
+				*pushed = sizeof(long);
+			return origin;
+		}
+		offset -= copied;
+	}
+	return size;
+}
+EXPORT_SYMBOL_IF_KUNIT(displaced_origin);
+NOKPROBE_SYMBOL(displaced_origin);

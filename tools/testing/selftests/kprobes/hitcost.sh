@@ -26,13 +26,20 @@ functions() {
 	sort -n | awk -v n="$entries" 'NR <= n { print $2 }'
 }
 
+knob=/proc/sys/debug/kprobes-optimization
+before=$(cat $knob)
+on_exit 'echo $before >$knob'
+
 dmesg -c >/dev/null
 functions >"$output.functions"
-plan 14
+plan 21
 check "there are functions to probe" [ "$(wc -l <"$output.functions")" -eq "$entries" ]
+echo 0 >$knob
 check "the module loads" modprobe kprobe_bench others=$others functions="$output.functions"
-dmesg | sed -n 's/.*kprobe_bench: //p' >"$output.costs"
+echo 1 >$knob
+check "it measures optimised probes" sh -c 'echo 1 >/sys/module/kprobe_bench/parameters/optimized'
 rmmod kprobe_bench
+dmesg | sed -n 's/.*kprobe_bench: //p' >"$output.costs"
 sed 's/^/# cost: /' "$output.costs"
 
 cost() {	# NAME: what it costs, a huge number if that is not known
@@ -59,10 +66,16 @@ at_most post 310
 at_most return 360
 at_most fentry 115
 at_most fentry-return 230
+at_most optimized 68
+at_most optimized-post 140
+at_most optimized-return 190
 no_growth breakpoint
 no_growth post
 no_growth return
 no_growth fentry
 no_growth fentry-return
+no_growth optimized
+no_growth optimized-post
+no_growth optimized-return
 at_most_ms register-$entries 82
 at_most_ms unregister-$entries 46

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the template of detours and the code that copies it both know.
+ */
+#ifndef _X86_KPROBES_DETOUR_H
+#define _X86_KPROBES_DETOUR_H
+
+/* Offsets in structures, for assembler. */
+#define PCPU_HOT_PREEMPT_COUNT	8
+#define KPROBE_CTLBLK_REGS	0
+
+/* kprobe_detour_slow() says of the pre handlers */
+#define DETOUR_HANDLED		0	/* they were called */
+#define DETOUR_CHANGED		1	/* one of them changed the path */
+#define DETOUR_SKIPPED		2	/* none may run now */
+
+#ifndef __ASSEMBLY__
+
+#include <linux/types.h>
+
+/* The template. */
+extern const u8 kprobe_detour[];
+
+/* Where things are in it: the beginning and the end of a hit, and of its frame, ... */
+extern const u32 kprobe_detour_entry, kprobe_detour_framed, kprobe_detour_leave;
+extern const u32 kprobe_detour_restored, kprobe_detour_end;
+
+/* ... the operands that are filled in, ... */
+extern const u32 kprobe_detour_ip, kprobe_detour_site, kprobe_detour_direct;
+extern const u32 kprobe_detour_number, kprobe_detour_probe, kprobe_detour_handler;
+extern const u32 kprobe_detour_skip;
+
+/* ... and those of branches to what is not copied, up to a 0. */
+extern const u32 kprobe_detour_branches[];
+
+#endif
+
+#endif /* _X86_KPROBES_DETOUR_H */

@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of what a jump displaces, and of its copies in a detour
+ *
+ * Nothing is executed here: that the copies do the same is left to the tests of
+ * probes. What relocate_insn() makes is tested with the analysis.
+ */
+
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/kprobes.h>
+#include <linux/module.h>
+#include <linux/string.h>
+#include <linux/unaligned.h>
+#include <linux/vmalloc.h>
+
+#include <asm/text-patching.h>
+
+#include <kunit/test.h>
+
+#include "common.h"
+
+/* Where the originals are, and the copies. */
+#define FROM		0xffffffff81000000UL
+#define TO		(FROM + 0x10000)
+
+#define MAX_CODE	24
+
+static_assert(MAX_CODE > DISPLACED_MAX);
+
+/* Some bytes. */
+struct bytes {
+	u8 len;
+	u8 bytes[DISPLACED_MAX];
+};
+
+#define BYTES(...)	((struct bytes){ sizeof((u8[]){ __VA_ARGS__ }), { __VA_ARGS__ } })
+
+/* They are the first ones, the others are NOPs. */
+struct code {
+	u8 bytes[MAX_CODE];
+};
+
+static struct code fill_up(struct bytes bytes)
+{
+	struct code code;
+
+	memset(code.bytes, 0x90, sizeof(code.bytes));
+	memcpy(code.bytes, bytes.bytes, bytes.len);
+	return code;
+}
+
+static int decode(struct insn *insn, const struct code *code)
+{
+	return insn_decode(insn, code->bytes, sizeof(code->bytes), INSN_MODE_64);
+}
+
+/* The size of a region. */
+
+static const struct size_case {
+	const char *text;
+	struct bytes code;
+	int size;
+} size_cases[] = {
+	{ "nop; nop; nop; nop; nop", BYTES(0x90), 5 },
+	{ "lea 0x10(%rip),%rax", BYTES(0x48, 0x8d, 0x05, 0x10, 0x00, 0x00, 0x00), 7 },
+	{ "push %rbp; mov %rsp,%rbp; nop", BYTES(0x55, 0x48, 0x89, 0xe5), 5 },
+	{ "push; push; push; push; mov $imm32,%eax", BYTES(0x53, 0x53, 0x53, 0x53, 0xb8), 9 },
+	{ "4 * nop; cs ... nopw 0(%rax,%rax,1)",
+	  BYTES(0x90, 0x90, 0x90, 0x90, 0x66, 0x66, 0x66, 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84,
+		0x00, 0x00, 0x02, 0x00, 0x00), 18 },
+	{ "4 * nop; 15 bytes",
+	  BYTES(0x90, 0x90, 0x90, 0x90, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x2e, 0x0f, 0x1f,
+		0x84, 0x00, 0x00, 0x02, 0x00, 0x00), 19 },
+	{ "endbr64; nop", BYTES(0xf3, 0x0f, 0x1e, 0xfa), 5 },
+	{ "pushf; cli; popf; sti; nop", BYTES(0x9c, 0xfa, 0x9d, 0xfb), 5 },
+	{ "sti; mov $imm32,%eax", BYTES(0xfb, 0xb8), 6 },
+	{ "4 * nop; sti; mov", BYTES(0x90, 0x90, 0x90, 0x90, 0xfb, 0x48, 0x89, 0xf8), 5 },
+	{ "mov %eax,%ds; nop", BYTES(0x8e, 0xd8), 5 },
+	{ "mov %rdi,%cr3; nop", BYTES(0x0f, 0x22, 0xdf), 5 },
+	{ "pause; nop", BYTES(0xf3, 0x90), 5 },
+	{ "monitor; nop", BYTES(0x0f, 0x01, 0xc8), 5 },
+	{ "clac; nop", BYTES(0x0f, 0x01, 0xca), 5 },
+	{ "sfence; nop", BYTES(0x0f, 0xae, 0xf8), 5 },
+	{ "clwb (%rdi); nop", BYTES(0x66, 0x0f, 0xae, 0x37), 5 },
+
+	/* Branches that may not be taken */
+	{ "je .+2; nop", BYTES(0x74, 0x00), 5 },
+	{ "je; jne; nop", BYTES(0x74, 0x10, 0x75, 0x10), 5 },
+	{ "je; jne; jg", BYTES(0x74, 0x10, 0x75, 0x10, 0x7f, 0x10), 6 },
+	{ "jo near", BYTES(0x0f, 0x80, 0x00, 0x10, 0x00, 0x00), 6 },
+	{ "bnd je", BYTES(0xf2, 0x74, 0x10), 5 },
+	{ "je,pn", BYTES(0x2e, 0x74, 0x10), 5 },
+
+	/* What does not come back, with anything behind it */
+	{ "jmp .+5; int3", BYTES(0xeb, 0x03, 0xcc), 5 },
+	{ "jmp; ...", BYTES(0xeb, 0x10, 0x06, 0x0f, 0xff), 5 },
+	{ "jmp near", BYTES(0xe9, 0x00, 0x10, 0x00, 0x00), 5 },
+	{ "cs jmp near", BYTES(0x2e, 0xe9, 0x00, 0x10, 0x00, 0x00), 6 },
+	{ "bnd jmp near", BYTES(0xf2, 0xe9, 0x00, 0x10, 0x00, 0x00), 6 },
+	{ "push %rax; jmp near", BYTES(0x50, 0xe9, 0x00, 0x10, 0x00, 0x00), 6 },
+	{ "push %rax; jmp; int3", BYTES(0x50, 0xeb, 0x00, 0xcc), 5 },
+	{ "jmp *%rax; int3", BYTES(0xff, 0xe0, 0xcc), 5 },
+	{ "notrack jmp *%rax; int3", BYTES(0x3e, 0xff, 0xe0, 0xcc), 5 },
+	{ "jmp *8(%rsp); int3", BYTES(0xff, 0x64, 0x24, 0x08, 0xcc), 5 },
+	{ "jmp *0x10(%rip)", BYTES(0xff, 0x25, 0x10, 0x00, 0x00, 0x00, 0xcc), 6 },
+	{ "jmp *table(,%rax,8)", BYTES(0xff, 0x24, 0xc5, 0x00, 0x10, 0x00, 0x00), 7 },
+	{ "ret; int3", BYTES(0xc3, 0xcc, 0xcc, 0xcc, 0xcc), 5 },
+	{ "ret; ...", BYTES(0xc3, 0x0f, 0x0b, 0xe8, 0x00), 5 },
+	{ "repz ret; int3", BYTES(0xf3, 0xc3, 0xcc), 5 },
+	{ "ret $16; int3", BYTES(0xc2, 0x10, 0x00, 0xcc), 5 },
+	{ "pop; pop; pop; pop; ret; int3", BYTES(0x5b, 0x5b, 0x5b, 0x5b, 0xc3, 0xcc), 5 },
+
+	/* Calls */
+	{ "call", BYTES(0xe8, 0x00, 0x10, 0x00, 0x00, 0xcc), 5 },
+	{ "cs call", BYTES(0x2e, 0xe8, 0x00, 0x10, 0x00, 0x00, 0xcc), 6 },
+	{ "rex.W call", BYTES(0x48, 0xe8, 0x00, 0x10, 0x00, 0x00), 6 },
+	{ "nop; nop; nop; nop; call", BYTES(0x90, 0x90, 0x90, 0x90, 0xe8, 0, 0, 0, 0), 9 },
+	{ "mov %rdi,%rsi; call *%rax", BYTES(0x48, 0x89, 0xfe, 0xff, 0xd0, 0xcc), 5 },
+	{ "call *0x10(%rip)", BYTES(0xff, 0x15, 0x10, 0x00, 0x00, 0x00, 0xcc), 6 },
+	{ "call *table(,%rax,8)", BYTES(0xff, 0x14, 0xc5, 0x00, 0x10, 0x00, 0x00), 7 },
+	{ "push %rax; notrack call *8(%r12)", BYTES(0x50, 0x3e, 0x41, 0xff, 0x54, 0x24, 0x08), 7 },
+	{ "push %rax; push %rax; call *%r12", BYTES(0x50, 0x50, 0x41, 0xff, 0xd4), 5 },
+	{ "nop; call *table(,%r12,1)", BYTES(0x90, 0x42, 0xff, 0x14, 0x25, 0, 0, 0, 0), 9 },
+
+	/* Calls that are not at the end, or would find their operand elsewhere */
+	{ "call *%rax; nop", BYTES(0xff, 0xd0), -EILSEQ },
+	{ "call *(%rdi); nop", BYTES(0xff, 0x17), -EILSEQ },
+	{ "nop; call *%r11; nop", BYTES(0x90, 0x41, 0xff, 0xd3), -EILSEQ },
+	{ "nop; nop; nop; call *%rsp", BYTES(0x90, 0x90, 0x90, 0xff, 0xd4), -EILSEQ },
+	{ "nop; call *8(%rsp)", BYTES(0x90, 0xff, 0x54, 0x24, 0x08), -EILSEQ },
+	{ "nop; call *(%rsp,%rax,8)", BYTES(0x90, 0x90, 0xff, 0x14, 0xc4), -EILSEQ },
+	{ "call *0x100(%rsp)", BYTES(0xff, 0x94, 0x24, 0x00, 0x01, 0x00, 0x00), -EILSEQ },
+
+	/* Waits */
+	{ "hlt", BYTES(0xf4), -EILSEQ },
+	{ "4 * nop; hlt", BYTES(0x90, 0x90, 0x90, 0x90, 0xf4), -EILSEQ },
+	{ "mwait", BYTES(0x0f, 0x01, 0xc9), -EILSEQ },
+	{ "mwaitx", BYTES(0x0f, 0x01, 0xfb), -EILSEQ },
+	{ "tpause %eax", BYTES(0x66, 0x0f, 0xae, 0xf0), -EILSEQ },
+	{ "umwait %eax", BYTES(0xf2, 0x0f, 0xae, 0xf0), -EILSEQ },
+	{ "sti; hlt", BYTES(0xfb, 0xf4), -EILSEQ },
+	{ "4 * nop; sti; hlt", BYTES(0x90, 0x90, 0x90, 0x90, 0xfb, 0xf4), -EILSEQ },
+
+	/* What has no copy, or cannot be probed */
+	{ "loop", BYTES(0xe2, 0x10), -EILSEQ },
+	{ "loopne", BYTES(0xe0, 0x10), -EILSEQ },
+	{ "jrcxz", BYTES(0xe3, 0x10), -EILSEQ },
+	{ "addr32 loop", BYTES(0x67, 0xe2, 0x10), -EILSEQ },
+	{ "nop; nop; jecxz", BYTES(0x90, 0x90, 0x67, 0xe3, 0x10), -EILSEQ },
+	{ "xbegin", BYTES(0xc7, 0xf8, 0x00, 0x10, 0x00, 0x00), -EILSEQ },
+	{ "int3", BYTES(0xcc), -EILSEQ },
+	{ "4 * nop; int3", BYTES(0x90, 0x90, 0x90, 0x90, 0xcc), -EILSEQ },
+	{ "nop; nop; nop; ud2", BYTES(0x90, 0x90, 0x90, 0x0f, 0x0b), -EILSEQ },
+	{ "lret", BYTES(0xcb), -EILSEQ },
+	{ "iretq", BYTES(0x48, 0xcf), -EILSEQ },
+	{ "lcall *(%rdi)", BYTES(0xff, 0x1f), -EILSEQ },
+	{ "ljmp *(%rdi)", BYTES(0xff, 0x2f), -EILSEQ },
+	{ "syscall", BYTES(0x0f, 0x05), -EILSEQ },
+	{ "swapgs", BYTES(0x0f, 0x01, 0xf8), -EILSEQ },
+	{ "mov 0(%eip),%eax", BYTES(0x67, 0x8b, 0x05, 0, 0, 0, 0), -EILSEQ },
+	{ "data16 jmp", BYTES(0x66, 0xe9, 0, 0, 0, 0), -EILSEQ },
+	{ "data16 call", BYTES(0x66, 0xe8, 0, 0, 0, 0), -EILSEQ },
+	{ "data16 je", BYTES(0x66, 0x74, 0), -EILSEQ },
+	{ "retw", BYTES(0x66, 0xc3), -EILSEQ },
+	{ "jmpw *%ax", BYTES(0x66, 0xff, 0xe0), -EILSEQ },
+	{ "lock jmp", BYTES(0xf0, 0xeb, 0), -EILSEQ },
+	{ "nop; nop; call *%gs:(%rdi)", BYTES(0x90, 0x90, 0x65, 0xff, 0x17), -EILSEQ },
+	{ "nop; jmp *%fs:8(%rdi)", BYTES(0x90, 0x64, 0xff, 0x67, 0x08), -EILSEQ },
+	{ "push %es", BYTES(0x06), -EILSEQ },
+	{ "0f 38 0c without VEX", BYTES(0x0f, 0x38, 0x0c, 0xc8), -EILSEQ },
+	{ "{evex} in an undefined map", BYTES(0x62, 0xf0, 0x7c, 0x08, 0x90, 0xc0), -EILSEQ },
+	{ "16 bytes", BYTES(0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66,
+			    0x66, 0x66, 0x66), -EILSEQ },
+	{ "kCFI", BYTES(0x41, 0xba, 1, 2, 3, 4, 0x45, 0x03, 0x57, 0xfc, 0x74, 0x02, 0x0f, 0x0b),
+	  -EILSEQ },
+	{ "4 * nop; kCFI", BYTES(0x90, 0x90, 0x90, 0x90, 0x41, 0xba, 1, 2, 3, 4, 0x45, 0x03,
+				 0x57, 0xfc, 0x74, 0x02, 0x0f, 0x0b), -EILSEQ },
+	{ "4 * nop; mov $imm32,%r10d", BYTES(0x90, 0x90, 0x90, 0x90, 0x41, 0xba, 1, 2, 3, 4), 10 },
+};
+
+static void test_sizes(struct kunit *test)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(size_cases); i++) {
+		const struct size_case *c = &size_cases[i];
+		struct code code = fill_up(c->code);
+
+		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, sizeof(code.bytes)), c->size,
+				    "%s", c->text);
+	}
+}
+
+/* Whether the bytes are too few is told from what they are, and no other one is read. */
+static void test_end_of_bytes(struct kunit *test)
+{
+	u8 *page = vmalloc(PAGE_SIZE), *end = page + PAGE_SIZE;
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	for (size_t i = 0; i < ARRAY_SIZE(size_cases); i++) {
+		const struct size_case *c = &size_cases[i];
+		struct code code = fill_up(c->code);
+
+		if (c->size < 0) {
+			KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, max(c->code.len, 5)),
+					    c->size, "%s", c->text);
+			continue;
+		}
+		for (int len = 0; len <= c->size; len++) {
+			bool sti = len == c->size && code.bytes[len - 1] == 0xfb;
+			int want = len < c->size ? -ENODATA : sti ? -EILSEQ : c->size;
+
+			memcpy(end - len, code.bytes, len);
+			KUNIT_EXPECT_EQ_MSG(test, displaced_size(end - len, len), want,
+					    "%s, %d bytes", c->text, len);
+		}
+	}
+	vfree(page);
+}
+
+/* Copies. */
+
+/**
+ * struct copy_case - An instruction and its copy
+ * @text:	The instruction.
+ * @code:	Its bytes.
+ * @copy:	Those of the copy, but for what a call has in front of that, with
+ *		0 for a displacement.
+ * @disp:	The offset of this displacement in @copy, or 0.
+ * @target:	Where it leads to, from FROM.
+ * @calls:	It calls.
+ */
+struct copy_case {
+	const char *text;
+	struct bytes code;
+	struct bytes copy;
+	int disp;
+	long target;
+	bool calls;
+};
+
+static const struct copy_case copy_cases[] = {
+	{ "jmp .+0x12", BYTES(0xeb, 0x10), BYTES(0xe9, 0, 0, 0, 0), 1, 0x12 },
+	{ "jmp .-0x7e", BYTES(0xeb, 0x80), BYTES(0xe9, 0, 0, 0, 0), 1, -0x7e },
+	{ "jmp .", BYTES(0xeb, 0xfe), BYTES(0xe9, 0, 0, 0, 0), 1, 0 },
+	{ "jmp .+0x1005", BYTES(0xe9, 0, 0x10, 0, 0), BYTES(0xe9, 0, 0, 0, 0), 1, 0x1005 },
+	{ "jmp .-0xffb", BYTES(0xe9, 0, 0xf0, 0xff, 0xff), BYTES(0xe9, 0, 0, 0, 0), 1, -0xffb },
+	{ "cs jmp .+0x106", BYTES(0x2e, 0xe9, 0, 1, 0, 0), BYTES(0xe9, 0, 0, 0, 0), 1, 0x106 },
+	{ "bnd jmp .+0x106", BYTES(0xf2, 0xe9, 0, 1, 0, 0), BYTES(0xe9, 0, 0, 0, 0), 1, 0x106 },
+	{ "addr32 jmp .+0x13", BYTES(0x67, 0xeb, 0x10), BYTES(0xe9, 0, 0, 0, 0), 1, 0x13 },
+
+	{ "je .+0x20", BYTES(0x74, 0x1e), BYTES(0x0f, 0x84, 0, 0, 0, 0), 2, 0x20 },
+	{ "jne .-0x20", BYTES(0x75, 0xde), BYTES(0x0f, 0x85, 0, 0, 0, 0), 2, -0x20 },
+	{ "je,pn .+0x13", BYTES(0x2e, 0x74, 0x10), BYTES(0x0f, 0x84, 0, 0, 0, 0), 2, 0x13 },
+	{ "bnd je .+0x13", BYTES(0xf2, 0x74, 0x10), BYTES(0x0f, 0x84, 0, 0, 0, 0), 2, 0x13 },
+	{ "jo .+0x1006", BYTES(0x0f, 0x80, 0, 0x10, 0, 0), BYTES(0x0f, 0x80, 0, 0, 0, 0), 2,
+	  0x1006 },
+	{ "jg .-0xffa", BYTES(0x0f, 0x8f, 0, 0xf0, 0xff, 0xff), BYTES(0x0f, 0x8f, 0, 0, 0, 0), 2,
+	  -0xffa },
+	{ "cs je .+7", BYTES(0x2e, 0x0f, 0x84, 0, 0, 0, 0), BYTES(0x0f, 0x84, 0, 0, 0, 0), 2, 7 },
+
+	{ "call .+0x1005", BYTES(0xe8, 0, 0x10, 0, 0), BYTES(0xe9, 0, 0, 0, 0), 1, 0x1005, true },
+	{ "call .-0xffb", BYTES(0xe8, 0, 0xf0, 0xff, 0xff), BYTES(0xe9, 0, 0, 0, 0), 1, -0xffb,
+	  true },
+	{ "cs call .+0x1006", BYTES(0x2e, 0xe8, 0, 0x10, 0, 0), BYTES(0xe9, 0, 0, 0, 0), 1, 0x1006,
+	  true },
+	{ "rex.W call .+6", BYTES(0x48, 0xe8, 0, 0, 0, 0), BYTES(0xe9, 0, 0, 0, 0), 1, 6, true },
+	{ "call *%rax", BYTES(0xff, 0xd0), BYTES(0xff, 0xe0), .calls = true },
+	{ "call *%rdi", BYTES(0xff, 0xd7), BYTES(0xff, 0xe7), .calls = true },
+	{ "call *%r11", BYTES(0x41, 0xff, 0xd3), BYTES(0x41, 0xff, 0xe3), .calls = true },
+	{ "call *%r12", BYTES(0x41, 0xff, 0xd4), BYTES(0x41, 0xff, 0xe4), .calls = true },
+	{ "notrack call *%rax", BYTES(0x3e, 0xff, 0xd0), BYTES(0x3e, 0xff, 0xe0), .calls = true },
+	{ "call *(%rdi)", BYTES(0xff, 0x17), BYTES(0xff, 0x27), .calls = true },
+	{ "call *8(%rbp)", BYTES(0xff, 0x55, 0x08), BYTES(0xff, 0x65, 0x08), .calls = true },
+	{ "call *(%r12)", BYTES(0x41, 0xff, 0x14, 0x24), BYTES(0x41, 0xff, 0x24, 0x24),
+	  .calls = true },
+	{ "call *0x18(%r12,%r13,2)", BYTES(0x43, 0xff, 0x54, 0x6c, 0x18),
+	  BYTES(0x43, 0xff, 0x64, 0x6c, 0x18), .calls = true },
+	{ "cs call *0x100(%rsi)", BYTES(0x2e, 0xff, 0x96, 0, 1, 0, 0),
+	  BYTES(0x2e, 0xff, 0xa6, 0, 1, 0, 0), .calls = true },
+	{ "call *0x1000(,%rax,8)", BYTES(0xff, 0x14, 0xc5, 0, 0x10, 0, 0),
+	  BYTES(0xff, 0x24, 0xc5, 0, 0x10, 0, 0), .calls = true },
+	{ "call *0x16(.)", BYTES(0xff, 0x15, 0x10, 0, 0, 0), BYTES(0xff, 0x25, 0, 0, 0, 0),
+	  2, 0x16, true },
+
+	{ "ret", BYTES(0xc3), BYTES(0xc3) },
+	{ "ret $16", BYTES(0xc2, 0x10, 0), BYTES(0xc2, 0x10, 0) },
+	{ "repz ret", BYTES(0xf3, 0xc3), BYTES(0xf3, 0xc3) },
+	{ "jmp *%rax", BYTES(0xff, 0xe0), BYTES(0xff, 0xe0) },
+	{ "notrack jmp *%rax", BYTES(0x3e, 0xff, 0xe0), BYTES(0x3e, 0xff, 0xe0) },
+	{ "jmp *8(%rsp)", BYTES(0xff, 0x64, 0x24, 0x08), BYTES(0xff, 0x64, 0x24, 0x08) },
+	{ "jmp *0x16(.)", BYTES(0xff, 0x25, 0x10, 0, 0, 0), BYTES(0xff, 0x25, 0, 0, 0, 0),
+	  2, 0x16 },
+
+	{ "push %rbp", BYTES(0x55), BYTES(0x55) },
+	{ "push (%rdi)", BYTES(0xff, 0x37), BYTES(0xff, 0x37) },
+	{ "incl (%rsp)", BYTES(0xff, 0x04, 0x24), BYTES(0xff, 0x04, 0x24) },
+	{ "lock incl (%rdi)", BYTES(0xf0, 0xff, 0x07), BYTES(0xf0, 0xff, 0x07) },
+	{ "mov %ax,(%rdi)", BYTES(0x66, 0x89, 0x07), BYTES(0x66, 0x89, 0x07) },
+	{ "pushf", BYTES(0x9c), BYTES(0x9c) },
+	{ "cli", BYTES(0xfa), BYTES(0xfa) },
+	{ "sti", BYTES(0xfb), BYTES(0xfb) },
+	{ "lea 0x17(.),%rax", BYTES(0x48, 0x8d, 0x05, 0x10, 0, 0, 0),
+	  BYTES(0x48, 0x8d, 0x05, 0, 0, 0, 0), 3, 0x17 },
+	{ "cmpl $1,0x17(.)", BYTES(0x83, 0x3d, 0x10, 0, 0, 0, 1), BYTES(0x83, 0x3d, 0, 0, 0, 0, 1),
+	  2, 0x17 },
+};
+
+/* Write the copy that is wanted; return its length. */
+static int want_copy(u8 *want, const struct copy_case *c)
+{
+	u8 push[] = { 0xe8, 0, 0, 0, 0, 0x48, 0xc7, 0x04, 0x24, 0, 0, 0, 0 };
+	int len = c->calls ? sizeof(push) : 0;
+
+	memcpy(want, push, len);
+	if (c->calls)
+		put_unaligned_le32(FROM + c->code.len, want + len - 4);
+	memcpy(want + len, c->copy.bytes, c->copy.len);
+	if (c->disp)
+		put_unaligned_le32(FROM + c->target - (TO + len + c->copy.len),
+				   want + len + c->disp);
+	return len + c->copy.len;
+}
+
+static void test_copies(struct kunit *test)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(copy_cases); i++) {
+		const struct copy_case *c = &copy_cases[i];
+		struct code code = fill_up(c->code);
+		u8 want[DISPLACED_INSN_COPY_MAX + 1], buf[sizeof(want)];
+		struct insn insn;
+
+		KUNIT_ASSERT_EQ(test, decode(&insn, &code), 0);
+		KUNIT_EXPECT_EQ_MSG(test, insn.length, c->code.len, "%s", c->text);
+		memset(want, 0xcc, sizeof(want));
+		memset(buf, 0xcc, sizeof(buf));
+		KUNIT_EXPECT_EQ_MSG(test, relocate_displaced(buf, &insn, FROM, TO),
+				    want_copy(want, c), "%s", c->text);
+		KUNIT_EXPECT_MEMEQ_MSG(test, buf, want, sizeof(buf), "%s", c->text);
+	}
+}
+
+static void check_condition(struct kunit *test, struct bytes bytes, int cond, long target)
+{
+	struct code code = fill_up(bytes);
+	u8 want[] = { 0x0f, 0x80 | cond, 0, 0, 0, 0 }, buf[sizeof(want)];
+	struct insn insn;
+
+	put_unaligned_le32(FROM + target - (TO + sizeof(want)), want + 2);
+	KUNIT_ASSERT_EQ(test, decode(&insn, &code), 0);
+	KUNIT_EXPECT_EQ(test, relocate_displaced(buf, &insn, FROM, TO), sizeof(want));
+	KUNIT_EXPECT_MEMEQ(test, buf, want, sizeof(want));
+}
+
+static void test_conditions(struct kunit *test)
+{
+	for (int cond = 0; cond < 16; cond++) {
+		check_condition(test, BYTES(0x70 | cond, 0x80), cond, -0x7e);
+		check_condition(test, BYTES(0x0f, 0x80 | cond, 0x34, 0x12, 0, 0), cond, 0x123a);
+	}
+}
+
+static void expect_error(struct kunit *test, struct bytes bytes, unsigned long from,
+			 unsigned long to, int error)
+{
+	u8 untouched[DISPLACED_INSN_COPY_MAX], buf[DISPLACED_INSN_COPY_MAX];
+	struct code code = fill_up(bytes);
+	struct insn insn;
+
+	KUNIT_ASSERT_EQ(test, decode(&insn, &code), 0);
+	memset(untouched, 0xcc, sizeof(untouched));
+	memset(buf, 0xcc, sizeof(buf));
+	KUNIT_EXPECT_EQ_MSG(test, relocate_displaced(buf, &insn, from, to), error,
+			    "%*ph, from %lx to %lx", bytes.len, bytes.bytes, from, to);
+	KUNIT_EXPECT_MEMEQ_MSG(test, buf, untouched, sizeof(buf), "%*ph", bytes.len, bytes.bytes);
+}
+
+static const struct bytes no_copies[] = {
+	BYTES(0xe0, 0x10), BYTES(0xe1, 0x10), BYTES(0xe2, 0x10),
+	BYTES(0xe3, 0x10), BYTES(0x67, 0xe2, 0x10),
+	BYTES(0xc7, 0xf8, 0, 0, 0, 0),		/* xbegin */
+	BYTES(0x67, 0x8b, 0x05, 0, 0, 0, 0),	/* mov 0(%eip),%eax */
+	BYTES(0x67, 0xff, 0x15, 0, 0, 0, 0),	/* call *0(%eip) */
+	BYTES(0x67, 0xff, 0x25, 0, 0, 0, 0),	/* jmp *0(%eip) */
+	BYTES(0xff, 0xd4),			/* call *%rsp */
+	BYTES(0xff, 0x14, 0x24),		/* call *(%rsp) */
+	BYTES(0xff, 0x54, 0x24, 0x08),
+	BYTES(0x42, 0xff, 0x14, 0x24),	/* call *(%rsp,%r12,1) */
+	BYTES(0x67, 0xff, 0x54, 0x24, 0x08),
+	BYTES(0xff, 0x1f), BYTES(0xff, 0x2f),
+	BYTES(0x66, 0xe9, 0, 0, 0, 0), BYTES(0x66, 0xeb, 0x00),
+	BYTES(0x66, 0xe8, 0, 0, 0, 0), BYTES(0x66, 0xc3),
+	BYTES(0x66, 0x74, 0x00), BYTES(0x66, 0x0f, 0x84, 0, 0, 0, 0),
+	BYTES(0x66, 0xff, 0xd0), BYTES(0x66, 0xff, 0xe0),
+	BYTES(0xf0, 0xe9, 0, 0, 0, 0), BYTES(0xf0, 0xff, 0xd0),
+	BYTES(0xd5, 0x80, 0x84, 0, 0, 0, 0),	/* {rex2} je */
+	BYTES(0xd5, 0x10, 0xff, 0xd0),	/* call *%r16 */
+	BYTES(0x0f, 0x0b, 0x78, 0x65, 0x6e, 0x0f, 0xa2),	/* Xen cpuid */
+};
+
+static void test_no_copies(struct kunit *test)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(no_copies); i++)
+		expect_error(test, no_copies[i], FROM, TO, -EILSEQ);
+}
+
+/* An operand or a target 2 GiB below the copy's end, 2 GiB less a byte above it. */
+static void check_range(struct kunit *test, struct bytes bytes, int len)
+{
+	unsigned long end = FROM + bytes.len, to = end - len;
+	struct code code = fill_up(bytes);
+	u8 buf[DISPLACED_INSN_COPY_MAX];
+	struct insn insn;
+
+	KUNIT_ASSERT_EQ(test, decode(&insn, &code), 0);
+	KUNIT_EXPECT_EQ(test, len, relocate_displaced(buf, &insn, FROM, to + 0x80000000));
+	KUNIT_EXPECT_EQ(test, S32_MIN, (s32)get_unaligned_le32(buf + len - 4));
+	KUNIT_EXPECT_EQ(test, len, relocate_displaced(buf, &insn, FROM, to - 0x7fffffff));
+	KUNIT_EXPECT_EQ(test, S32_MAX, (s32)get_unaligned_le32(buf + len - 4));
+
+	expect_error(test, bytes, FROM, to + 0x80000001, -ERANGE);
+	expect_error(test, bytes, FROM, to - 0x80000000, -ERANGE);
+	expect_error(test, bytes, FROM, to + 0x100000000, -ERANGE);
+}
+
+static void test_ranges(struct kunit *test)
+{
+	check_range(test, BYTES(0xeb, 0), 5);
+	check_range(test, BYTES(0xe9, 0, 0, 0, 0), 5);
+	check_range(test, BYTES(0x2e, 0xe9, 0, 0, 0, 0), 5);
+	check_range(test, BYTES(0x74, 0), 6);
+	check_range(test, BYTES(0x0f, 0x84, 0, 0, 0, 0), 6);
+	check_range(test, BYTES(0xe8, 0, 0, 0, 0), 13 + 5);
+	check_range(test, BYTES(0xff, 0x15, 0, 0, 0, 0), 13 + 6);
+	check_range(test, BYTES(0xff, 0x25, 0, 0, 0, 0), 6);
+	check_range(test, BYTES(0x48, 0x8d, 0x05, 0, 0, 0, 0), 7);
+}
+
+/* What a call pushes is extended from 32 bits. */
+static void check_return_address(struct kunit *test, struct bytes bytes, int len)
+{
+	unsigned long from = 0xffffffff80000000 - bytes.len;
+	struct code code = fill_up(bytes);
+	u8 buf[DISPLACED_INSN_COPY_MAX];
+	struct insn insn;
+
+	KUNIT_ASSERT_EQ(test, decode(&insn, &code), 0);
+	KUNIT_EXPECT_EQ(test, relocate_displaced(buf, &insn, from, from), len);
+	expect_error(test, bytes, from - 1, from, -ERANGE);
+	expect_error(test, bytes, 0xffffc90000001000, 0xffffc90000002000, -ERANGE);
+}
+
+static void test_return_addresses(struct kunit *test)
+{
+	check_return_address(test, BYTES(0xe8, 0, 0, 0, 0), 13 + 5);
+	check_return_address(test, BYTES(0xff, 0xd0), 13 + 2);
+}
+
+/* From a copy back to the original. */
+
+static const struct region {
+	const char *text;
+	struct bytes code;
+	int copy_len;
+} regions[] = {
+	{ "push; mov; nop", BYTES(0x55, 0x48, 0x89, 0xe5, 0x90), 5 },
+	{ "15 bytes", BYTES(0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 2,
+			    0, 0), 15 },
+	{ "je; jne; sti", BYTES(0x74, 0x10, 0x75, 0x10, 0xfb), 13 },
+	{ "je near", BYTES(0x0f, 0x84, 0, 0x10, 0, 0), 6 },
+	{ "cs je near", BYTES(0x2e, 0x0f, 0x84, 0, 0x10, 0, 0), 6 },
+	{ "push; jmp; rubbish", BYTES(0x50, 0xeb, 0x10, 0x06, 0x90), 6 },
+	{ "jmp; int3", BYTES(0xeb, 0x10, 0xcc, 0xcc, 0xcc), 5 },
+	{ "je; ret; nop; nop", BYTES(0x74, 0x10, 0xc3, 0x90, 0x90), 7 },
+	{ "nop; jmp *%rax; int3", BYTES(0x90, 0xff, 0xe0, 0xcc, 0xcc), 3 },
+	{ "call", BYTES(0xe8, 0, 0x10, 0, 0), 18 },
+	{ "cs call", BYTES(0x2e, 0xe8, 0, 0x10, 0, 0), 18 },
+	{ "je; pop; call *%rax", BYTES(0x74, 0x10, 0x58, 0xff, 0xd0), 6 + 1 + 15 },
+	{ "push; call *0x10(%rip)", BYTES(0x50, 0xff, 0x15, 0x10, 0, 0, 0), 1 + 19 },
+	{ "je; jne; call *table(,%rax,8) of 15 bytes",
+	  BYTES(0x74, 0x10, 0x75, 0x10, 0x2e, 0x2e, 0x2e, 0x2e, 0x2e, 0x2e, 0x2e, 0x2e, 0xff,
+		0x14, 0xc5, 0, 0x10, 0, 0), DISPLACED_COPY_MAX },
+};
+
+static bool is_call(const struct insn *insn)
+{
+	return insn->opcode.bytes[0] == 0xe8 || (insn->opcode.bytes[0] == 0xff &&
+						 X86_MODRM_REG(insn->modrm.bytes[0]) == 2);
+}
+
+static void expect_origin(struct kunit *test, const struct region *region, int offset, int origin,
+			  int pushed)
+{
+	unsigned int really_pushed = -1;
+
+	KUNIT_EXPECT_EQ_MSG(test, origin,
+			    displaced_origin(region->code.bytes, region->code.len, offset,
+					     &really_pushed), "%s, %d", region->text, offset);
+	KUNIT_EXPECT_EQ_MSG(test, really_pushed, pushed, "%s, %d", region->text, offset);
+}
+
+static void check_origins(struct kunit *test, const struct region *region)
+{
+	u8 buf[DISPLACED_INSN_COPY_MAX];
+	int origin, copied = 0, len, i;
+	struct insn insn;
+
+	for (origin = 0; copied < region->copy_len; origin += insn.length, copied += len) {
+		KUNIT_ASSERT_EQ(test, insn_decode(&insn, region->code.bytes + origin,
+						  region->code.len - origin, INSN_MODE_64), 0);
+		len = relocate_displaced(buf, &insn, FROM + origin, TO + copied);
+		KUNIT_ASSERT_GT_MSG(test, len, 0, "%s", region->text);
+		for (i = 0; i < len; i++)
+			expect_origin(test, region, copied + i, origin,
+				      is_call(&insn) && i >= 5 ? 8 : 0);
+	}
+	KUNIT_EXPECT_EQ_MSG(test, copied, region->copy_len, "%s", region->text);
+	for (; copied < 2 * DISPLACED_COPY_MAX; copied++)
+		expect_origin(test, region, copied, region->code.len, 0);
+}
+
+static void test_origins(struct kunit *test)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(regions); i++) {
+		struct code code = fill_up(regions[i].code);
+
+		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, sizeof(code.bytes)),
+				    regions[i].code.len, "%s", regions[i].text);
+		check_origins(test, &regions[i]);
+	}
+}
+
+/* What is accepted can be copied, and the copy is as long as is thought. */
+static void check_agreement(struct kunit *test, struct bytes bytes)
+{
+	struct code code = { };
+	u8 buf[DISPLACED_INSN_COPY_MAX];
+	unsigned int pushed;
+	struct insn insn;
+	int size, len;
+
+	/* With a displacement of 0, which is always in range. */
+	memcpy(code.bytes, bytes.bytes, bytes.len);
+	if (decode(&insn, &code))
+		return;
+	memset(code.bytes + insn.length, 0x90, sizeof(code.bytes) - insn.length);
+
+	size = displaced_size(code.bytes, sizeof(code.bytes));
+	if (size == -EILSEQ)
+		return;
+	KUNIT_ASSERT_GE_MSG(test, size, max_t(int, 5, insn.length), "%4ph", bytes.bytes);
+	KUNIT_ASSERT_LE_MSG(test, size, DISPLACED_MAX, "%4ph", bytes.bytes);
+	len = relocate_displaced(buf, &insn, FROM, TO);
+	KUNIT_ASSERT_GT_MSG(test, len, 0, "%4ph", bytes.bytes);
+	KUNIT_ASSERT_LE_MSG(test, len, sizeof(buf), "%4ph", bytes.bytes);
+	KUNIT_ASSERT_EQ_MSG(test, displaced_origin(code.bytes, size, len - 1, &pushed), 0,
+			    "%4ph", bytes.bytes);
+	KUNIT_ASSERT_GE_MSG(test, displaced_origin(code.bytes, size, len, &pushed), insn.length,
+			    "%4ph", bytes.bytes);
+	KUNIT_ASSERT_EQ(test, pushed, 0);
+}
+
+/* By opcode, the two-byte ones from 0x100 on, and prefix, which is none if it is 0. */
+static void check_opcode(struct kunit *test, u8 prefix, int op)
+{
+	struct bytes code = { };
+
+	if (prefix)
+		code.bytes[code.len++] = prefix;
+	if (op >= 0x100)
+		code.bytes[code.len++] = 0x0f;
+	code.bytes[code.len++] = op;
+	code.len++;
+	for (int modrm = 0; modrm < 0x100; modrm++) {
+		code.bytes[code.len - 1] = modrm;
+		check_agreement(test, code);
+	}
+}
+
+static void test_every_opcode(struct kunit *test)
+{
+	static const u8 prefixes[] = {
+		0, 0x2e, 0x3e, 0x48, 0x41, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
+		for (int op = 0; op < 0x200; op++)
+			check_opcode(test, prefixes[i], op);
+	}
+}
+
+static struct kunit_case kprobes_relocate_cases[] = {
+	KUNIT_CASE(test_sizes),
+	KUNIT_CASE(test_end_of_bytes),
+	KUNIT_CASE(test_copies),
+	KUNIT_CASE(test_conditions),
+	KUNIT_CASE(test_no_copies),
+	KUNIT_CASE(test_ranges),
+	KUNIT_CASE(test_return_addresses),
+	KUNIT_CASE(test_origins),
+	KUNIT_CASE(test_every_opcode),
+	{}
+};
+
+static struct kunit_suite kprobes_relocate_suite = {
+	.name = "kprobes_x86_relocate",
+	.test_cases = kprobes_relocate_cases,
+};
+
+kunit_test_suite(kprobes_relocate_suite);
+
+MODULE_DESCRIPTION("KUnit tests of the copies of instructions that x86 kprobes make");
+MODULE_LICENSE("GPL");
+MODULE_IMPORT_NS(EXPORTED_FOR_KUNIT_TESTING);

@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The optimiser: it puts a jump where a breakpoint is, and takes it out again.
+ *
+ * A jump is longer than the breakpoint, and a task may have been interrupted
+ * behind the probed instruction, where the rest of the jump is to be. So first
+ * the detour takes the place of the slot: from then on what the breakpoint
+ * displaced, and all that the jump is going to displace, is run there. After a
+ * grace period of RCU-tasks nobody is left who came another way, and the jump is
+ * put in place. Whatever happens to the site meanwhile ends SITE_OPTIMIZING, so
+ * that the wait counts for those only that are in it from its start to its end:
+ * sites enter it right before a wait, and the one work waits once at a time.
+ *
+ * Taking a jump out needs no such wait and is done at once where it is asked
+ * for. A site is looked at again when what kept it from being optimised ends.
+ */
+#include "internal.h"
+
+#include <linux/cpu.h>
+#include <linux/jump_label.h>
+#include <linux/list_sort.h>
+#include <linux/memory.h>
+#include <linux/sysctl.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include <kunit/visibility.h>
+
+/* Sites are worked on in pieces, so that nobody waits long for kprobe_mutex. */
+#define SITES_AT_A_TIME	128
+
+/* Time for a site to stay, and for others to come, before work begins. */
+#define OPTIMIZE_DELAY	(HZ / 20)
+
+/* The knob debug.kprobes-optimization. Written under kprobe_mutex. */
+static bool allowed = true;
+
+/* Whether there are threads that RCU-tasks needs. Written under kprobe_mutex. */
+static bool ready;
+
+/*
+ * Sites to be looked at; those in SITE_OPTIMIZING; and those with an old detour
+ * that somebody may still be in. kprobe_mutex.
+ */
+static LIST_HEAD(candidates);
+static LIST_HEAD(optimizing);
+static LIST_HEAD(stale);
+
+/* Whether the work is on its way, or at work. Written under kprobe_mutex. */
+static bool busy;
+static DECLARE_WAIT_QUEUE_HEAD(idle);
+
+static void optimize_sites(struct work_struct *work);
+static DECLARE_DELAYED_WORK(optimizer, optimize_sites);
+
+static struct kprobe_site *site_of_op(struct optimized_kprobe *op)
+{
+	return container_of(op, struct kprobe_site, op);
+}
+
+static unsigned long op_addr(const struct optimized_kprobe *op)
+{
+	return (unsigned long)op->kp.addr;
+}
+
+/**
+ * opt_pre_handler - Call the pre handlers of a site's probes
+ * @p: The site.
+ * @regs: The registers at the hit.
+ *
+ * For an architecture whose detours cannot change the path.
+ *
+ * Context: As kprobe_pre_handlers().
+ */
+void __kprobes opt_pre_handler(struct kprobe *p, struct pt_regs *regs)
+{
+	kprobe_pre_handlers(p, regs);
+}
+
+/* ---------------------------------------------------- what may be replaced */
+
+/**
+ * arch_learn_text - Find out about a text what arch_prepare_optimized_kprobe() must know
+ * @addr: An address in the text.
+ *
+ * For an architecture that must know what jumps where.
+ *
+ * Context: Process context, kprobe_mutex held: no more than a piece of the work
+ *	may be done in one call.
+ * Return: 1 if it is to be called again, 0 if all is known, or an error: then
+ *	no jump can be at @addr.
+ */
+int __weak arch_learn_text(unsigned long addr)
+{
+	return 0;
+}
+
+/**
+ * arch_forget_text - A module goes: forget what arch_learn_text() found
+ * @mod: The module.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void __weak arch_forget_text(const struct module *mod)
+{
+}
+
+/**
+ * arch_detour_suits - Does the site's detour do what its probes want?
+ * @op: The site.
+ *
+ * Context: Process context, kprobe_mutex held.
+ * Return: Whether it does.
+ */
+bool __weak arch_detour_suits(struct optimized_kprobe *op)
+{
+	return !op->kp.post_handler;
+}
+
+/**
+ * arch_use_detour - Let hits of the breakpoint run what it displaced in the detour
+ * @op: The site.
+ * @use: Whether they shall. If not, in the slot, as ever.
+ *
+ * For an architecture whose jumps displace more than a breakpoint does.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void __weak arch_use_detour(struct optimized_kprobe *op, bool use)
+{
+}
+
+/* Is a site armed in what a jump would displace? */
+static bool has_armed_neighbour(struct kprobe_site *site)
+{
+	unsigned long start = site_addr(site) + 1, end = start + MAX_OPTIMIZED_LENGTH;
+	struct kprobe_site *other;
+
+	for (other = site_first_in(start, end); other; other = site_next_in(other, end))
+		if (site_is_armed(other) &&
+		    arch_within_optimized_kprobe(&site->op, other->kp.addr))
+			return true;
+	return false;
+}
+
+static int prepare_detour(struct kprobe_site *site)
+{
+	int err;
+
+	if (!arch_prepared_optinsn(&site->op.optinsn)) {
+		err = arch_prepare_optimized_kprobe(&site->op, &site->kp);
+		if (err)
+			return err;
+	}
+	if (!arch_detour_suits(&site->op))
+		return -EOPNOTSUPP;
+	if (has_armed_neighbour(site))
+		return -EEXIST;
+	return arch_check_optimized_kprobe(&site->op);
+}
+
+/* ------------------------------------------------------------- the way in */
+
+static void kick_optimizer(void)
+{
+	if (!ready || !allowed || list_empty(&candidates))
+		return;
+	busy = true;
+	queue_delayed_work(system_unbound_wq, &optimizer, OPTIMIZE_DELAY);
+}
+
+/**
+ * optimizer_consider - Have the optimiser look at a site
+ * @site: The site.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void optimizer_consider(struct kprobe_site *site)
+{
+	lockdep_assert_held(&kprobe_mutex);
+	if (!allowed || site->state != SITE_ARMED || kprobe_ftrace(&site->kp))
+		return;
+	if (list_empty(&site->op.list))
+		list_add_tail(&site->op.list, &candidates);
+	kick_optimizer();
+}
+
+/*
+ * Learn what there is to be known of the first candidate's text. Returns false
+ * if that takes more than this call.
+ */
+static bool first_is_known(struct kprobe_site *site)
+{
+	int more = arch_learn_text(site_addr(site));
+
+	if (more > 0)
+		return false;
+	if (more < 0) {
+		site->unfit = more;
+		list_del_init(&site->op.list);
+	}
+	return true;
+}
+
+/* Prepare the detours of a few candidates, and let them be used. */
+static void start_few(void)
+{
+	struct kprobe_site *site, *next;
+	struct optimized_kprobe *op;
+	LIST_HEAD(prepared);
+
+	guard(mutex)(&kprobe_mutex);
+	if (!allowed)
+		return;
+	for (int i = 0; i < SITES_AT_A_TIME; i++) {
+		op = list_first_entry_or_null(&candidates, struct optimized_kprobe, list);
+		if (!op)
+			break;
+		site = site_of_op(op);
+		if (!first_is_known(site))
+			break;
+		if (list_empty(&op->list))
+			continue;
+		if (arch_prepared_optinsn(&op->optinsn) && !arch_detour_suits(op)) {
+			list_move_tail(&op->list, &stale);
+			continue;
+		}
+		list_del_init(&op->list);
+		list_add_tail(&site->batch, &prepared);
+	}
+	if (list_empty(&prepared))
+		return;
+
+	guard(cpus_read_lock)();
+	jump_label_lock();
+	mutex_lock(&text_mutex);
+	list_for_each_entry_safe(site, next, &prepared, batch) {
+		site->unfit = prepare_detour(site);
+		if (site->unfit)
+			list_del_init(&site->batch);
+	}
+	arch_sync_kprobes();
+	mutex_unlock(&text_mutex);
+	jump_label_unlock();
+
+	list_for_each_entry_safe(site, next, &prepared, batch) {
+		list_del_init(&site->batch);
+		arch_use_detour(&site->op, true);
+		site_set_state(site, SITE_OPTIMIZING);
+		list_add_tail(&site->op.list, &optimizing);
+	}
+}
+
+static int compare_sites(void *unused, const struct list_head *a, const struct list_head *b)
+{
+	return op_addr(list_entry(a, struct optimized_kprobe, list)) >
+	       op_addr(list_entry(b, struct optimized_kprobe, list));
+}
+
+static void set_optimized(struct kprobe_site *site, bool optimized)
+{
+	u32 flag = optimized ? KPROBE_FLAG_OPTIMIZED : 0;
+	struct kprobe *p;
+
+	site->kp.flags = (site->kp.flags & ~KPROBE_FLAG_OPTIMIZED) | flag;
+	list_for_each_entry(p, &site->kp.list, list)
+		WRITE_ONCE(p->flags, (p->flags & ~KPROBE_FLAG_OPTIMIZED) | flag);
+}
+
+/* Put the jumps of a few sites in place that have been waited for. */
+static void finish_few(void)
+{
+	struct optimized_kprobe *op, *next;
+	LIST_HEAD(few);
+	int n = 0;
+
+	guard(mutex)(&kprobe_mutex);
+	list_for_each_entry_safe(op, next, &optimizing, list) {
+		if (n++ == SITES_AT_A_TIME)
+			break;
+		site_set_state(site_of_op(op), SITE_JUMP);
+		set_optimized(site_of_op(op), true);
+		list_move_tail(&op->list, &few);
+	}
+	guard(cpus_read_lock)();
+	guard(mutex)(&text_mutex);
+	arch_optimize_kprobes(&few);
+}
+
+/* Nobody is in the old detours any more: make new ones. */
+static void renew_stale(void)
+{
+	struct optimized_kprobe *op, *next;
+
+	guard(mutex)(&kprobe_mutex);
+	list_for_each_entry_safe(op, next, &stale, list) {
+		arch_remove_optimized_kprobe(op);
+		list_move_tail(&op->list, &candidates);
+	}
+}
+
+/* Wait for all who are on their way in text that hits no longer lead through. */
+static void wait_for_tasks(void)
+{
+	synchronize_rcu_tasks();
+	cpus_read_lock();	/* CPUs on their way up are not watched */
+	cpus_read_unlock();
+}
+
+static void optimize_sites(struct work_struct *work)
+{
+	while (allowed && !list_empty(&candidates)) {
+		start_few();
+		cond_resched();
+	}
+	if (!list_empty(&optimizing) || !list_empty(&stale)) {
+		wait_for_tasks();
+		renew_stale();
+		scoped_guard(mutex, &kprobe_mutex)
+			list_sort(NULL, &optimizing, compare_sites);
+		while (!list_empty(&optimizing)) {
+			finish_few();
+			cond_resched();
+		}
+	}
+	scoped_guard(mutex, &kprobe_mutex) {
+		busy = false;
+		kick_optimizer();
+	}
+	wake_up_all(&idle);
+}
+
+/* ------------------------------------------------------------ the way out */
+
+/* Have breakpoints where jumps are or were to be. The list is of optimized_kprobes. */
+static void unoptimize(struct list_head *ops)
+{
+	struct optimized_kprobe *op, *next;
+	struct kprobe_site *site;
+	LIST_HEAD(jumps);
+	LIST_HEAD(done);
+
+	list_for_each_entry_safe(op, next, ops, list) {
+		if (site_of_op(op)->state == SITE_JUMP)
+			list_move_tail(&op->list, &jumps);
+		else
+			list_move_tail(&op->list, &done);
+	}
+	if (!list_empty(&jumps)) {
+		list_sort(NULL, &jumps, compare_sites);
+		guard(cpus_read_lock)();
+		guard(mutex)(&text_mutex);
+		arch_unoptimize_kprobes(&jumps, &done);
+	}
+	list_for_each_entry_safe(op, next, &done, list) {
+		list_del_init(&op->list);
+		site = site_of_op(op);
+		if (!site_has_detour(site))
+			continue;
+		arch_use_detour(op, false);
+		set_optimized(site, false);
+		site_set_state(site, SITE_ARMED);
+	}
+}
+
+/**
+ * unoptimize_sites - Have breakpoints where jumps are or were to be
+ * @batch: The sites, linked by their @batch. Of those that are not optimised the
+ *	optimiser only forgets that it was to look at them.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void unoptimize_sites(struct list_head *batch)
+{
+	struct kprobe_site *site;
+	LIST_HEAD(ops);
+
+	lockdep_assert_held(&kprobe_mutex);
+	list_for_each_entry(site, batch, batch)
+		if (site_has_detour(site) || !list_empty(&site->op.list))
+			list_move_tail(&site->op.list, &ops);
+	unoptimize(&ops);
+}
+
+/**
+ * unoptimize_unsuitable - The same for those whose detour no longer suits their probes
+ * @batch: The sites.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void unoptimize_unsuitable(struct list_head *batch)
+{
+	struct kprobe_site *site;
+	LIST_HEAD(ops);
+
+	list_for_each_entry(site, batch, batch)
+		if (site_has_detour(site) && !arch_detour_suits(&site->op))
+			list_move_tail(&site->op.list, &ops);
+	unoptimize(&ops);
+}
+
+/* The lowest address at which a jump could reach @addr. */
+static unsigned long reach(unsigned long addr)
+{
+	return addr - min_t(unsigned long, addr, MAX_OPTIMIZED_LENGTH);
+}
+
+/**
+ * unoptimize_around - Take out the jumps that displace what is at sites
+ * @batch: The sites, which are about to be armed.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void unoptimize_around(struct list_head *batch)
+{
+	struct kprobe_site *site, *other;
+	LIST_HEAD(ops);
+
+	list_for_each_entry(site, batch, batch) {
+		other = site_first_in(reach(site_addr(site)), site_addr(site));
+		for (; other; other = site_next_in(other, site_addr(site))) {
+			if (!site_has_detour(other) ||
+			    !arch_within_optimized_kprobe(&other->op, site->kp.addr))
+				continue;
+			other->unfit = -EEXIST;
+			list_move_tail(&other->op.list, &ops);
+		}
+	}
+	unoptimize(&ops);
+}
+
+/**
+ * optimizer_neighbours_left - Look at those again that sites have been in the way of
+ * @batch: The sites, no longer armed.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void optimizer_neighbours_left(struct list_head *batch)
+{
+	struct kprobe_site *site, *other;
+
+	list_for_each_entry(site, batch, batch) {
+		other = site_first_in(reach(site_addr(site)), site_addr(site));
+		for (; other; other = site_next_in(other, site_addr(site)))
+			if (other->unfit == -EEXIST)
+				optimizer_consider(other);
+	}
+}
+
+/* ------------------------------------------------------ waiting, switching */
+
+/**
+ * wait_for_kprobe_optimizer - Wait until all that can be optimised is
+ *
+ * Context: Process context. May sleep for some grace periods of RCU-tasks.
+ */
+void wait_for_kprobe_optimizer(void)
+{
+	while (READ_ONCE(busy)) {
+		mod_delayed_work(system_unbound_wq, &optimizer, 0);
+		flush_delayed_work(&optimizer);
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(wait_for_kprobe_optimizer);
+
+/* wait_for_optimizer_a_while - The same for a reader, who has no time for ever */
+void wait_for_optimizer_a_while(void)
+{
+	if (!READ_ONCE(busy))
+		return;
+	mod_delayed_work(system_unbound_wq, &optimizer, 0);
+	wait_event_killable_timeout(idle, !READ_ONCE(busy), 10 * HZ);
+}
+
+/* The knob has been turned: what is optimised must not be, or what is not may be. */
+static void reconsider_all(void)
+{
+	struct kprobe_site *site;
+	LIST_HEAD(ops);
+
+	for (site = site_first_from(0); site; site = site_next(site)) {
+		if (allowed)
+			optimizer_consider(site);
+		else if (site_has_detour(site) || !list_empty(&site->op.list))
+			list_move_tail(&site->op.list, &ops);
+	}
+	unoptimize(&ops);
+}
+
+static int change_allowed(const struct ctl_table *table, int write, void *buffer,
+			  size_t *length, loff_t *ppos)
+{
+	int value = allowed;
+	const struct ctl_table copy = {
+		.data	= &value,
+		.maxlen	= sizeof(value),
+		.mode	= table->mode,
+		.extra1	= SYSCTL_ZERO,
+		.extra2	= SYSCTL_ONE,
+	};
+	int err = proc_dointvec_minmax(&copy, write, buffer, length, ppos);
+
+	if (err || !write)
+		return err;
+	guard(mutex)(&kprobe_mutex);
+	if (allowed != value) {
+		allowed = value;
+		reconsider_all();
+		pr_info("jumps in place of breakpoints are switched %s\n",
+			value ? "on" : "off");
+	}
+	return 0;
+}
+
+static struct ctl_table optimizer_sysctls[] = {
+	{
+		.procname	= "kprobes-optimization",
+		.maxlen		= sizeof(int),
+		.mode		= 0644,
+		.proc_handler	= change_allowed,
+	},
+};
+
+static int __init optimizer_init(void)
+{
+	register_sysctl_init("debug", optimizer_sysctls);
+	guard(mutex)(&kprobe_mutex);
+	ready = true;
+	kick_optimizer();
+	return 0;
+}
+subsys_initcall(optimizer_init);
