@@ -1827,7 +1827,9 @@ kunit_test_suite(kprobes_suite);
 
 #ifdef CONFIG_X86_64
 #include "test_kprobes_x86.h"
+#include "test_kprobes_differential_x86.h"
 #endif
 
 MODULE_DESCRIPTION("KUnit tests of kernel probes");
 MODULE_LICENSE("GPL");
+MODULE_IMPORT_NS(EXPORTED_FOR_KUNIT_TESTING);
