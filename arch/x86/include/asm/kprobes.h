@@ -123,7 +123,7 @@ struct kprobe_ctlblk {
 #define MAX_OPTIMIZED_LENGTH	(JMP32_INSN_SIZE - 1 + MAX_INSN_SIZE)
 
 /* Size of a detour in bytes, see optprobe.c. */
-#define MAX_OPTINSN_SIZE	304
+#define MAX_OPTINSN_SIZE	312
 
 /**
  * struct arch_optimized_insn - A detour

@@ -165,6 +165,7 @@ int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 
 int displaced_size(const u8 *code, size_t len);
 bool displaced_is_jump(const struct insn *insn);
+bool displaced_is_branch(const struct insn *insn);
 int relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
 		       unsigned long to);
 unsigned int displaced_origin(const u8 *code, unsigned int size,
@@ -206,6 +207,7 @@ void branches_forget(const struct module *mod);
 
 #ifdef CONFIG_OPTPROBES
 int kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs);
+void kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_resched(void);
 bool unwind_detour(unsigned long *ip, unsigned long *sp);
 #else

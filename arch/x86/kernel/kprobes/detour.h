@@ -22,16 +22,28 @@
 extern const u8 kprobe_detour[];
 
 /* Where things are in it: the beginning and the end of a hit, and of its frame, ... */
-extern const u32 kprobe_detour_entry, kprobe_detour_framed, kprobe_detour_leave;
+extern const u32 kprobe_detour_entry, kprobe_detour_framed, kprobe_detour_called;
 extern const u32 kprobe_detour_restored, kprobe_detour_end;
 
 /* ... the operands that are filled in, ... */
 extern const u32 kprobe_detour_ip, kprobe_detour_site, kprobe_detour_direct;
 extern const u32 kprobe_detour_number, kprobe_detour_probe, kprobe_detour_handler;
-extern const u32 kprobe_detour_skip;
+extern const u32 kprobe_detour_handled;
 
 /* ... and those of branches to what is not copied, up to a 0. */
 extern const u32 kprobe_detour_branches[];
+
+/* The same for its second half. */
+extern const u8 kprobe_detour_post[];
+extern const u32 kprobe_detour_post_run, kprobe_detour_post_run_nested;
+extern const u32 kprobe_detour_post_run_restored;
+extern const u32 kprobe_detour_post_entry, kprobe_detour_post_framed;
+extern const u32 kprobe_detour_post_restored, kprobe_detour_post_end;
+extern const u32 kprobe_detour_post_ip, kprobe_detour_post_site, kprobe_detour_post_direct;
+extern const u32 kprobe_detour_post_number, kprobe_detour_post_probe;
+extern const u32 kprobe_detour_post_handler;
+extern const u32 kprobe_detour_post_first, kprobe_detour_post_rest;
+extern const u32 kprobe_detour_post_branches[];
 
 #endif
 

@@ -21,12 +21,42 @@
 
 static_assert(offsetof(struct pcpu_hot, preempt_count) == PCPU_HOT_PREEMPT_COUNT);
 static_assert(offsetof(struct kprobe_ctlblk, regs) == KPROBE_CTLBLK_REGS);
-static_assert(DISPLACED_COPY_MAX + JMP32_INSN_SIZE < MAX_OPTINSN_SIZE);
 
-/* Where something of the template is in a copy of it. */
-#define at(detour, label)	((detour) + kprobe_detour_##label)
+/**
+ * struct detour_template - What a detour, or its second half, is a copy of
+ * @code:	The template.
+ * @end:	Its size.
+ * @branches:	The offsets of displacements to what is not copied, up to a 0.
+ * @entry:	Where registers begin to be pushed.
+ * @framed:	Where those that an exception pushes have been.
+ * @restored:	Where those that it pops are left in the stack.
+ * @ip:		The operand that is what handlers see as the instruction pointer,
+ *		and so on.
+ */
+struct detour_template {
+	const u8 *code;
+	const u32 *branches;
+	const u32 *end, *entry, *framed, *restored;
+	const u32 *ip, *site, *direct, *number, *probe, *handler;
+};
 
-#define TEMPLATE_SIZE		kprobe_detour_end
+#define TEMPLATE(name) {			\
+	.code		= name,			\
+	.branches	= name##_branches,	\
+	.end		= &name##_end,		\
+	.entry		= &name##_entry,	\
+	.framed		= &name##_framed,	\
+	.restored	= &name##_restored,	\
+	.ip		= &name##_ip,		\
+	.site		= &name##_site,		\
+	.direct		= &name##_direct,	\
+	.number		= &name##_number,	\
+	.probe		= &name##_probe,	\
+	.handler	= &name##_handler,	\
+}
+
+static const struct detour_template first_half = TEMPLATE(kprobe_detour);
+static const struct detour_template second_half = TEMPLATE(kprobe_detour_post);
 
 /* ------------------------------------------------------------------- hits */
 
@@ -58,6 +88,26 @@ notrace int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs
 		return DETOUR_SKIPPED;
 	}
 	return changed ? DETOUR_CHANGED : DETOUR_HANDLED;
+}
+
+/**
+ * kprobe_detour_post_slow - The same for post handlers, after pre handlers were called
+ * @kp: The site.
+ * @regs: The registers.
+ *
+ * Context: That of the probed code, with preemption off.
+ */
+notrace void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (!kprobe_running()) {
+		enter_hit(kp, regs);
+		call_post_handlers(kp, regs);
+		leave_outermost_hit();
+	} else if (is_hit_from_above(0)) {
+		enter_nested_hit(kp, regs);
+		call_post_handlers(kp, regs);
+		resume_outer_hit();
+	}
 }
 
 /* kprobe_detour_resched - What preempt_enable() does when it is time for it */
@@ -112,94 +162,168 @@ static int read_displaced(u8 *code, unsigned long addr)
 	return err ?: size;
 }
 
-/* A branch in a copy that leads to where the original one does, or elsewhere. */
-static void set_branch(u8 *operand, const void *from, const void *target)
+/* Fill in the operand at @offset of a branch in @code, which is going to be at @detour. */
+static void set_branch(u8 *code, const kprobe_opcode_t *detour, u32 offset, const void *target)
 {
-	put_unaligned_le32((long)target - (long)(from + DISP32_SIZE), operand);
+	put_unaligned_le32((long)target - (long)(detour + offset + DISP32_SIZE), code + offset);
 }
 
-/* Fill in the template: @code is going to be what is at @detour. */
-static void fill_template(u8 *code, const kprobe_opcode_t *detour, struct kprobe_site *site)
+/* Make @code, which is going to be at @detour, of a template. */
+static void fill_template(u8 *code, const kprobe_opcode_t *detour,
+			  const struct detour_template *template, struct kprobe_site *site,
+			  const void *ip, const void *handler)
 {
-	const struct kprobe *probe = site->only;
-	const u32 *offset;
-
-	memcpy(code, kprobe_detour, TEMPLATE_SIZE);
-	for (offset = kprobe_detour_branches; *offset; offset++) {
+	memset(code, INT3_INSN_OPCODE, MAX_OPTINSN_SIZE);
+	memcpy(code, template->code, *template->end);
+	for (const u32 *offset = template->branches; *offset; offset++) {
 		u8 *operand = code + *offset;
 
-		put_unaligned_le32(get_unaligned_le32(operand) + (kprobe_detour - detour), operand);
+		put_unaligned_le32(get_unaligned_le32(operand) + (template->code - detour),
+				   operand);
 	}
-	put_unaligned_le32((long)site->kp.addr + INT3_INSN_SIZE, at(code, ip));
-	put_unaligned_le64((unsigned long)&site->kp, at(code, site));
+	put_unaligned_le32((long)ip, code + *template->ip);
+	put_unaligned_le64((unsigned long)&site->kp, code + *template->site);
 	put_unaligned_le32(offsetof(struct kprobe_site, direct) - offsetof(struct kprobe_site, kp),
-			   at(code, direct));
-	put_unaligned_le32(site->direct ?: -1, at(code, number));
-	put_unaligned_le64((unsigned long)probe, at(code, probe));
-	set_branch(at(code, handler), at(detour, handler),
-		   probe ? (void *)probe->pre_handler : kprobe_detour_slow);
+			   code + *template->direct);
+	put_unaligned_le32(site->direct ?: -1, code + *template->number);
+	put_unaligned_le64((unsigned long)site->only, code + *template->probe);
+	set_branch(code, detour, *template->handler, handler);
+}
+
+static void put_jump(u8 *code, const kprobe_opcode_t *detour, u32 offset, const void *target)
+{
+	__text_gen_insn(code + offset, JMP32_INSN_OPCODE, detour + offset, target,
+			JMP32_INSN_SIZE);
 }
 
 /*
- * Copy the displaced instructions behind the template, and put a jump back there.
- * Sets how long the copy of the first one is. Returns the size of it all.
+ * Copy displaced instructions to @code + @len, all or only the first one. Returns
+ * where that ends, and sets @rest to where the second one is.
  */
-static int copy_displaced(u8 *code, const kprobe_opcode_t *detour,
-			  const struct arch_optimized_insn *op, const void *addr,
-			  unsigned int *first)
+static int copy_displaced(u8 *code, unsigned int len, const kprobe_opcode_t *detour,
+			  const struct arch_optimized_insn *op, const u8 *addr, bool all,
+			  unsigned int *rest)
 {
-	unsigned int pos = 0, len = TEMPLATE_SIZE;
+	unsigned int pos = 0;
 	struct insn insn;
 	int copied;
 
-	*first = 0;
 	do {
 		if (insn_decode(&insn, op->code + pos, op->size - pos, INSN_MODE_KERN))
 			return -EILSEQ;
+		if (!all && displaced_is_branch(&insn))
+			return -EOPNOTSUPP;
 		copied = relocate_displaced(code + len, &insn, (unsigned long)addr + pos,
 					    (unsigned long)detour + len);
 		if (copied < 0)
 			return copied;
-		*first = *first ?: copied;
-		pos += insn.length;
 		len += copied;
-	} while (pos < op->size && !displaced_is_jump(&insn));
-	__text_gen_insn(code + len, JMP32_INSN_OPCODE, detour + len, addr + op->size,
-			JMP32_INSN_SIZE);
-	return len + JMP32_INSN_SIZE;
+		if (!pos)
+			*rest = len;
+		pos += insn.length;
+	} while (all && pos < op->size && !displaced_is_jump(&insn));
+	return len;
+}
+
+/* The template, the displaced instructions, a jump to what is behind them. */
+static int make_first_half(struct arch_optimized_insn *op, struct kprobe_site *site)
+{
+	const void *handler = site->only ? (void *)site->only->pre_handler : kprobe_detour_slow;
+	const kprobe_opcode_t *addr = site->kp.addr;
+	u8 code[MAX_OPTINSN_SIZE];
+	unsigned int rest;
+	int len;
+
+	fill_template(code, op->insn, &first_half, site, addr + INT3_INSN_SIZE, handler);
+	len = copy_displaced(code, kprobe_detour_end, op->insn, op, addr, true, &rest);
+	if (len < 0)
+		return len;
+	put_jump(code, op->insn, len, addr + op->size);
+	op->plain = op->insn + kprobe_detour_end;
+	op->rest = op->insn + rest;
+	if (op->post) {
+		put_jump(code, op->insn, kprobe_detour_called,
+			 op->post + kprobe_detour_post_run);
+		set_branch(code, op->insn, kprobe_detour_handled,
+			   op->post + kprobe_detour_post_run_nested);
+	}
+	text_poke(op->insn, code, sizeof(code));
+	return 0;
+}
+
+/* The template, the first displaced instruction, a jump to the calls of the handlers. */
+static int make_second_half(struct arch_optimized_insn *op, struct kprobe_site *site)
+{
+	bool direct = site->only && site->only->post_handler;
+	const void *handler = direct ? (void *)site->only->post_handler : kprobe_detour_post_slow;
+	const kprobe_opcode_t *addr = site->kp.addr;
+	u8 code[MAX_OPTINSN_SIZE];
+	unsigned int rest;
+	int len;
+
+	fill_template(code, op->post, &second_half, site, addr + site->kp.ainsn.size, handler);
+	len = copy_displaced(code, kprobe_detour_post_end, op->post, op, addr, false, &rest);
+	if (len < 0)
+		return len;
+	put_jump(code, op->post, len, op->post + kprobe_detour_post_entry);
+	set_branch(code, op->post, kprobe_detour_post_first, op->post + kprobe_detour_post_end);
+	set_branch(code, op->post, kprobe_detour_post_rest, op->rest);
+	text_poke(op->post, code, sizeof(code));
+	return 0;
+}
+
+static void free_detour(struct arch_optimized_insn *op)
+{
+	if (op->insn)
+		free_optinsn_slot(op->insn, 0);
+	if (op->post)
+		free_optinsn_slot(op->post, 0);
+	memset(op, 0, sizeof(*op));
+}
+
+static int make_detour(struct arch_optimized_insn *op, struct kprobe_site *site)
+{
+	bool post = site->kp.post_handler;
+	int err;
+
+	op->direct = site->direct;
+	op->insn = get_optinsn_slot_for(&site->kp);
+	if (post)
+		op->post = get_optinsn_slot_for(&site->kp);
+	if (!op->insn || (post && !op->post))
+		return -ENOMEM;
+	err = make_first_half(op, site);
+	if (!err && post)
+		err = make_second_half(op, site);
+	return err;
+}
+
+static bool is_slot_too_small(void)
+{
+	return kprobe_detour_end + DISPLACED_COPY_MAX + JMP32_INSN_SIZE > MAX_OPTINSN_SIZE ||
+	       kprobe_detour_post_end + MAX_INSN_SIZE + JMP32_INSN_SIZE > MAX_OPTINSN_SIZE;
 }
 
 int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *p)
 {
 	struct arch_optimized_insn made = { };
-	u8 code[MAX_OPTINSN_SIZE];
-	unsigned int first;
-	int size;
+	int size, err;
 
 	lockdep_assert_held(&text_mutex);
-	if (cpu_feature_enabled(X86_FEATURE_XENPV) || p->post_handler)
+	if (WARN_ON_ONCE(is_slot_too_small()))
+		return -E2BIG;
+	if (cpu_feature_enabled(X86_FEATURE_XENPV))
 		return -EOPNOTSUPP;
 	size = read_displaced(made.code, (unsigned long)p->addr);
 	if (size < 0)
 		return size;
 	made.size = size;
-	made.direct = site_of(p)->direct;
-	made.insn = get_optinsn_slot_for(p);
-	if (!made.insn)
-		return -ENOMEM;
-
-	memset(code, INT3_INSN_OPCODE, sizeof(code));
-	fill_template(code, made.insn, site_of(p));
-	size = copy_displaced(code, made.insn, &made, p->addr, &first);
-	if (size < 0) {
-		free_optinsn_slot(made.insn, 0);
-		return size;
-	}
-	text_poke(made.insn, code, sizeof(code));
-	made.plain = made.insn + TEMPLATE_SIZE;
-	made.rest = made.plain + first;
-	op->optinsn = made;
-	return 0;
+	err = make_detour(&made, site_of(p));
+	if (err)
+		free_detour(&made);
+	else
+		op->optinsn = made;
+	return err;
 }
 
 int arch_prepared_optinsn(struct arch_optimized_insn *optinsn)
@@ -221,7 +345,8 @@ bool arch_detour_suits(struct optimized_kprobe *op)
 {
 	u32 direct = site_of(&op->kp)->direct;
 
-	return !op->kp.post_handler && (!direct || direct == op->optinsn.direct);
+	return (op->optinsn.post || !op->kp.post_handler) &&
+	       (!direct || direct == op->optinsn.direct);
 }
 
 void arch_use_detour(struct optimized_kprobe *op, bool use)
@@ -234,9 +359,7 @@ void arch_use_detour(struct optimized_kprobe *op, bool use)
 
 void arch_remove_optimized_kprobe(struct optimized_kprobe *op)
 {
-	if (op->optinsn.insn)
-		free_optinsn_slot(op->optinsn.insn, 0);
-	memset(&op->optinsn, 0, sizeof(op->optinsn));
+	free_detour(&op->optinsn);
 }
 
 int arch_learn_text(unsigned long addr)
@@ -253,8 +376,8 @@ void arch_forget_text(const struct module *mod)
 
 static void make_jump(u8 *jump, const struct optimized_kprobe *op)
 {
-	__text_gen_insn(jump, JMP32_INSN_OPCODE, op->kp.addr, at(op->optinsn.insn, entry),
-			JMP32_INSN_SIZE);
+	__text_gen_insn(jump, JMP32_INSN_OPCODE, op->kp.addr,
+			op->optinsn.insn + kprobe_detour_entry, JMP32_INSN_SIZE);
 }
 
 /* The sites come in the order of their addresses, as the queue wants them. */
@@ -301,24 +424,56 @@ void arch_unoptimize_kprobe(struct optimized_kprobe *op)
 
 /* -------------------------------------------------------------- unwinding */
 
-/* How far the stack pointer is below that of the probed code, outside of the frame. */
-static unsigned int pushed_at(unsigned int offset)
+/* How many words the instructions up to @offset have pushed, from where none is pushed. */
+static unsigned int words_pushed(const struct detour_template *template, u32 offset)
 {
-	unsigned int pushed = 0;
+	unsigned int words = 0;
 	struct insn insn;
-	u32 pos;
 
-	if (offset == kprobe_detour_restored)	/* POPF, POP %rsp */
-		return sizeof(struct pt_regs) - offsetof(struct pt_regs, flags);
-	if (offset > kprobe_detour_restored)
-		return sizeof(struct pt_regs) - offsetof(struct pt_regs, sp);
-
-	for (pos = kprobe_detour_entry; pos < offset; pos += insn.length) {
-		if (insn_decode(&insn, kprobe_detour + pos, MAX_INSN_SIZE, INSN_MODE_KERN))
+	for (u32 pos = *template->entry; pos < offset; pos += insn.length, words++)
+		if (insn_decode(&insn, template->code + pos, MAX_INSN_SIZE, INSN_MODE_KERN))
 			break;
-		pushed += sizeof(long);
+	return words;
+}
+
+/* How many are left in the stack at @offset, when all other registers were restored. */
+static unsigned int words_left(u32 restored, u32 offset)
+{
+	switch (offset - restored) {
+	case 0:		/* popfq */
+		return (sizeof(struct pt_regs) - offsetof(struct pt_regs, flags)) / sizeof(long);
+	case 1:		/* popq %rsp */
+		return (sizeof(struct pt_regs) - offsetof(struct pt_regs, sp)) / sizeof(long);
+	default:
+		return 0;
 	}
-	return pushed;
+}
+
+/*
+ * A place in a copy of a template. Returns whether registers have been saved there,
+ * or how many words of them are in the stack.
+ */
+static bool is_framed(const struct detour_template *template, u32 offset, unsigned int *words)
+{
+	*words = 0;
+	if (template == &second_half && offset < kprobe_detour_post_entry) {
+		*words = words_left(kprobe_detour_post_run_restored, offset);
+		return offset < kprobe_detour_post_run_restored;
+	}
+	if (offset < *template->entry ||
+	    (offset >= *template->framed && offset < *template->restored))
+		return true;
+	*words = offset < *template->framed ? words_pushed(template, offset) :
+					      words_left(*template->restored, offset);
+	return false;
+}
+
+/* Where the text is that the second half runs at @offset: the instruction, or the next. */
+static unsigned long original_in_second_half(const struct kprobe *kp, u32 offset)
+{
+	bool before = offset < kprobe_detour_post_entry || offset == kprobe_detour_post_end;
+
+	return (unsigned long)kp->addr + (before ? 0 : kp->ainsn.size);
 }
 
 /**
@@ -333,24 +488,30 @@ static unsigned int pushed_at(unsigned int offset)
 bool unwind_detour(unsigned long *ip, unsigned long *sp)
 {
 	struct kprobe *kp = kprobe_optinsn_slot_owner(*ip);
+	const struct detour_template *template = &first_half;
 	const struct arch_optimized_insn *detour;
-	unsigned int offset, pushed;
+	unsigned int offset, words, pushed;
 
 	if (!kp)
 		return false;
 	detour = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
 	offset = *ip - (unsigned long)detour->insn;
-	if (offset >= TEMPLATE_SIZE) {
-		offset = displaced_origin(detour->code, detour->size, offset - TEMPLATE_SIZE,
-					  &pushed);
+	if (offset >= MAX_OPTINSN_SIZE) {
+		template = &second_half;
+		offset = *ip - (unsigned long)detour->post;
+	}
+	if (template == &first_half && offset >= kprobe_detour_end) {
+		offset = displaced_origin(detour->code, detour->size,
+					  offset - kprobe_detour_end, &pushed);
 		*ip = (unsigned long)kp->addr + offset;
 		*sp += pushed;
-	} else if (offset < kprobe_detour_entry ||
-		   (offset >= kprobe_detour_framed && offset < kprobe_detour_restored)) {
-		*ip = (unsigned long)kprobe_detour + offset;
+	} else if (offset < *template->end && is_framed(template, offset, &words)) {
+		*ip = (unsigned long)template->code + offset;
 	} else {
-		*ip = (unsigned long)kp->addr;
-		*sp += pushed_at(offset);
+		*ip = template == &first_half ? (unsigned long)kp->addr :
+						original_in_second_half(kp, offset);
+		if (offset < *template->end)
+			*sp += words * sizeof(long);
 	}
 	return true;
 }

@@ -200,6 +200,18 @@ bool displaced_is_jump(const struct insn *insn)
 	return is_jump(displaced_form(insn));
 }
 
+/**
+ * displaced_is_branch() - May execution go on elsewhere than behind a displaced instruction?
+ * @insn: the instruction
+ *
+ * Context: any
+ * Return: whether it may
+ */
+bool displaced_is_branch(const struct insn *insn)
+{
+	return displaced_form(insn) != DISPLACED_COPY;
+}
+
 static unsigned int push_size(const struct insn *insn)
 {
 	return PUSH_SIZE - !insn->x86_64;

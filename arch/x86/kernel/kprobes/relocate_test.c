@@ -571,6 +571,9 @@ static void check_opcode(struct kunit *test, u8 prefix, int op)
 	code.bytes[code.len++] = op;
 	code.len++;
 	for (int modrm = 0; modrm < 0x100; modrm++) {
+		/* Of memory operands, those with a SIB byte or relative to ip will do. */
+		if (modrm < 0xc0 && (modrm & 7) != 4 && (modrm & 7) != 5)
+			continue;
 		code.bytes[code.len - 1] = modrm;
 		check_agreement(test, code);
 	}
@@ -578,9 +581,7 @@ static void check_opcode(struct kunit *test, u8 prefix, int op)
 
 static void test_every_opcode(struct kunit *test)
 {
-	static const u8 prefixes[] = {
-		0, 0x2e, 0x3e, 0x48, 0x41, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3
-	};
+	static const u8 prefixes[] = { 0, 0x48, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
 		for (int op = 0; op < 0x200; op++)
@@ -597,7 +598,7 @@ static struct kunit_case kprobes_relocate_cases[] = {
 	KUNIT_CASE(test_ranges),
 	KUNIT_CASE(test_return_addresses),
 	KUNIT_CASE(test_origins),
-	KUNIT_CASE(test_every_opcode),
+	KUNIT_CASE_SLOW(test_every_opcode),
 	{}
 };
 

@@ -132,20 +132,23 @@ _ASM_NOKPROBE(__kretprobe_trampoline)
 
 #define PREEMPT_COUNT		COPYABLE_PER_CPU(pcpu_hot + PCPU_HOT_PREEMPT_COUNT)
 
-/* Make known how far from the start of the template we are. */
-.macro DETOUR_OFFSET name:req
-.L\name:
+/*
+ * There are two templates, which are copied: make known how far from the start of
+ * @template we are.
+ */
+.macro OFFSET name:req template=kprobe_detour
+.L\template\()_\name:
 	.pushsection .rodata
 	.balign	4
-SYM_DATA(kprobe_detour_\name, .long .L\name - kprobe_detour)
+SYM_DATA(\template\()_\name, .long .L\template\()_\name - \template)
 	.popsection
 .endm
 
 /* The last four bytes are the displacement of a branch out of the template. */
-.macro BRANCH_OUT
+.macro BRANCH_OUT template=kprobe_detour
 .Lbranch_\@:
-	.pushsection .rodata.kprobe_detour, "a"
-	.long	.Lbranch_\@ - 4 - kprobe_detour
+	.pushsection .rodata.\template, "a"
+	.long	.Lbranch_\@ - 4 - \template
 	.popsection
 .endm
 
@@ -164,42 +167,17 @@ SYM_DATA(kprobe_detour_\name, .long .L\name - kprobe_detour)
 #endif
 .endm
 
-	.pushsection .rodata.kprobe_detour, "a"
-	.balign	4
-SYM_DATA_START(kprobe_detour_branches)
-	.popsection
-
-/*
- * What an optimised site jumps to, up to the copies of the displaced instructions.
- * A template: optprobe.c copies it and fills it in. This is the way of a hit in
- * core.c, for one probe, with no other hit on this CPU; for all others there is
- * kprobe_detour_slow().
- *
- * The probe and its handler are part of the copy. That it is still there is asked
- * with preemption off: then who unregisters it waits for us.
- */
-SYM_CODE_START(kprobe_detour)
-	UNWIND_HINT_REGS
-	ANNOTATE_NOENDBR
-.Lslow:
-	call	kprobe_detour_slow
-	BRANCH_OUT
-	decl	%eax
-	js	.Lleave
-	.byte	0x0f, 0x84	/* jz kprobe_detour_changed_nested */
-	.long	kprobe_detour_changed_nested - . - 4
-	BRANCH_OUT
-	.byte	0xe9		/* jmp to where a hit that was skipped is left */
-	DETOUR_OFFSET skip
-	.long	.Lleave - . - 4
+.macro RESCHED_AND_GO_TO label:req template=kprobe_detour
 #ifdef CONFIG_PREEMPTION
-.Lresched:
 	call	kprobe_detour_resched
-	BRANCH_OUT
-	jmp	.Lrestore
+	BRANCH_OUT \template
+	jmp	\label
 #endif
+.endm
 
-	DETOUR_OFFSET entry
+/* Make a struct pt_regs, for handlers of a site: %rdi and %rsi are set to both. */
+.macro ENTER_DETOUR template=kprobe_detour
+	OFFSET	entry, \template
 	UNWIND_HINT_UNDEFINED
 	ANNOTATE_NOENDBR	/* jumped to */
 	pushq	%rsp		/* where ss belongs */
@@ -207,9 +185,9 @@ SYM_CODE_START(kprobe_detour)
 	pushfq
 	pushq	$__KERNEL_CS
 	.byte	0x68		/* pushq $ip */
-	DETOUR_OFFSET ip
+	OFFSET	ip, \template
 	.long	0
-	DETOUR_OFFSET framed
+	OFFSET	framed, \template
 	UNWIND_HINT_IRET_REGS
 	pushq	$-1
 	ASM_CLAC
@@ -222,49 +200,143 @@ SYM_CODE_START(kprobe_detour)
 	movq	$__KERNEL_DS, 20*8(%rsp)
 	movq	%rsp, %rsi
 	.byte	0x48, 0xbf	/* movabsq $site, %rdi */
-	DETOUR_OFFSET site
+	OFFSET	site, \template
 	.quad	0
-	BEGIN_NO_PREEMPTION
+.endm
+
+/* Call a handler of the one probe, if it is still that; for anything else go to @slow. */
+.macro CALL_HANDLER regs:req slow:req template=kprobe_detour
 	cmpq	$0, COPYABLE_PER_CPU(current_kprobe)
-	jne	.Lslow
+	jne	\slow
 	.byte	0x81, 0xbf	/* cmpl $number, direct(%rdi) */
-	DETOUR_OFFSET direct
+	OFFSET	direct, \template
 	.long	0
-	DETOUR_OFFSET number
+	OFFSET	number, \template
 	.long	0
-	jne	.Lslow
+	jne	\slow
 	movq	%rdi, COPYABLE_PER_CPU(current_kprobe)
-	movq	%rsi, COPYABLE_PER_CPU(kprobe_ctlblk + KPROBE_CTLBLK_REGS)
+	movq	\regs, COPYABLE_PER_CPU(kprobe_ctlblk + KPROBE_CTLBLK_REGS)
 	movl	PREEMPT_COUNT, %ecx
 	movl	%ecx, COPYABLE_PER_CPU(kprobe_context)
 	.byte	0x48, 0xbf	/* movabsq $probe, %rdi */
-	DETOUR_OFFSET probe
+	OFFSET	probe, \template
 	.quad	0
 	.byte	0xe8		/* call handler */
-	DETOUR_OFFSET handler
+	OFFSET	handler, \template
 	.long	kprobe_detour_slow - . - 4
+.endm
+
+.macro LEAVE_DETOUR restored=restored template=kprobe_detour
+	POP_GPRS
+	addq	$24, %rsp
+	OFFSET	\restored, \template
+	UNWIND_HINT_UNDEFINED
+	popfq
+	popq	%rsp
+.endm
+
+.macro BEGIN_BRANCHES template:req
+	.pushsection .rodata.\template, "a"
+	.balign	4
+SYM_DATA_START(\template\()_branches)
+	.popsection
+.endm
+
+.macro END_BRANCHES template:req
+	.pushsection .rodata.\template, "a"
+	.long	0
+SYM_DATA_END(\template\()_branches)
+	.popsection
+.endm
+
+/*
+ * What an optimised site jumps to, up to the copies of the displaced instructions.
+ * A template: optprobe.c copies it and fills it in. This is the way of a hit in
+ * core.c, for one probe, with no other hit on this CPU; for all others there is
+ * kprobe_detour_slow().
+ *
+ * The probe and its handler are part of the copy. That it is still there is asked
+ * with preemption off: then who unregisters it waits for us.
+ */
+	BEGIN_BRANCHES kprobe_detour
+SYM_CODE_START(kprobe_detour)
+	UNWIND_HINT_REGS
+	ANNOTATE_NOENDBR
+.Lslow:
+	call	kprobe_detour_slow
+	BRANCH_OUT
+	decl	%eax
+	.byte	0x0f, 0x88	/* js to where a hit is left */
+	OFFSET	handled
+	.long	.Lleave - . - 4
+	jnz	.Lleave
+	jmp	kprobe_detour_changed_nested
+	BRANCH_OUT
+.Lresched:
+	RESCHED_AND_GO_TO .Lrestore
+
+	ENTER_DETOUR
+	BEGIN_NO_PREEMPTION
+	CALL_HANDLER %rsi, .Lslow
 	testl	%eax, %eax
 	.byte	0x0f, 0x85	/* jnz kprobe_detour_changed */
 	.long	kprobe_detour_changed - . - 4
 	BRANCH_OUT
+	OFFSET	called
 	movq	$0, COPYABLE_PER_CPU(current_kprobe)
-	DETOUR_OFFSET leave
+.Lleave:
 	END_NO_PREEMPTION .Lresched
 .Lrestore:
-	POP_GPRS
-	addq	$24, %rsp
-	DETOUR_OFFSET restored
-	UNWIND_HINT_UNDEFINED
-	popfq
-	popq	%rsp
-	DETOUR_OFFSET end
+	LEAVE_DETOUR
+	OFFSET	end
 	int3
 SYM_CODE_END(kprobe_detour)
+	END_BRANCHES kprobe_detour
 _ASM_NOKPROBE(kprobe_detour)
-	.pushsection .rodata.kprobe_detour, "a"
+
+/*
+ * The second half for when there are post handlers, another template. When the pre
+ * handlers were called the first half goes on here. Behind the end are a copy of
+ * the first displaced instruction and a jump to the entry. It is run with
+ * preemption off, as all between the handlers is.
+ */
+	BEGIN_BRANCHES kprobe_detour_post
+SYM_CODE_START(kprobe_detour_post)
+	UNWIND_HINT_REGS
+	ANNOTATE_NOENDBR
+.Lpost_slow:
+	call	kprobe_detour_post_slow
+	BRANCH_OUT kprobe_detour_post
+	jmp	.Lpost_leave
+.Lpost_resched:
+	RESCHED_AND_GO_TO .Lpost_restore, kprobe_detour_post
+
+	OFFSET	run, kprobe_detour_post
+	UNWIND_HINT_REGS
+	movq	$0, COPYABLE_PER_CPU(current_kprobe)
+	OFFSET	run_nested, kprobe_detour_post
+	LEAVE_DETOUR run_restored, kprobe_detour_post
+	.byte	0xe9		/* jmp to the first one of them */
+	OFFSET	first, kprobe_detour_post
 	.long	0
-SYM_DATA_END(kprobe_detour_branches)
-	.popsection
+
+	ENTER_DETOUR kprobe_detour_post
+	xorl	%edx, %edx
+	movq	$-1, %rax	/* POST_HANDLERS_REGS */
+	CALL_HANDLER %rax, .Lpost_slow, kprobe_detour_post
+	movq	$0, COPYABLE_PER_CPU(current_kprobe)
+.Lpost_leave:
+	END_NO_PREEMPTION .Lpost_resched
+.Lpost_restore:
+	LEAVE_DETOUR restored, kprobe_detour_post
+	.byte	0xe9		/* jmp to the others */
+	OFFSET	rest, kprobe_detour_post
+	.long	0
+	OFFSET	end, kprobe_detour_post
+	int3
+SYM_CODE_END(kprobe_detour_post)
+	END_BRANCHES kprobe_detour_post
+_ASM_NOKPROBE(kprobe_detour_post)
 
 /*
  * A handler has changed where to go on, and perhaps the stack and the flags. IRET,
