@@ -156,8 +156,6 @@ static int read_displaced(u8 *code, unsigned long addr)
 		return size;
 	if (is_fixed_up(addr, size))
 		return -EFAULT;
-	if (has_kgdb_breakpoint(addr, size))
-		return -EBUSY;
 	err = branches_check(addr, size);
 	return err ?: size;
 }
@@ -333,7 +331,7 @@ int arch_prepared_optinsn(struct arch_optimized_insn *optinsn)
 
 int arch_check_optimized_kprobe(struct optimized_kprobe *op)
 {
-	return 0;
+	return has_kgdb_breakpoint((unsigned long)op->kp.addr, op->optinsn.size) ? -EBUSY : 0;
 }
 
 int arch_within_optimized_kprobe(struct optimized_kprobe *op, kprobe_opcode_t *addr)
