@@ -83,7 +83,20 @@ static const struct seq_operations list_sops = {
 	.stop	= list_stop,
 	.show	= list_show,
 };
-DEFINE_SEQ_ATTRIBUTE(list);
+
+/* Who has just added a probe wants to see whether it gets a jump. */
+static int list_open(struct inode *inode, struct file *file)
+{
+	wait_for_optimizer_a_while();
+	return seq_open(file, &list_sops);
+}
+
+static const struct file_operations list_fops = {
+	.open		= list_open,
+	.read		= seq_read,
+	.llseek		= seq_lseek,
+	.release	= seq_release,
+};
 
 /* blacklist: a line for each function */
 
@@ -180,6 +193,69 @@ static const struct file_operations enabled_fops = {
 	.llseek	= default_llseek,
 };
 
+/*
+ * stats: a line for each number, "NAME: VALUE"
+ *
+ *	probes, and how many of them are disabled
+ *	sites, and how many of each kind, which add up to that
+ *	missed hits, of the probes that there are
+ *	without a jump, REASON: why sites have breakpoints, which add up to these
+ *
+ * All lines are always there, those of reasons if there can be jumps.
+ */
+
+static const char * const kinds[] = {
+	[SITE_NEW]		= "new",
+	[SITE_ARMED]		= "breakpoint",
+	[SITE_OPTIMIZING]	= "optimizing",
+	[SITE_JUMP]		= "jump",
+	[SITE_DISARMED]		= "disarmed",
+	[SITE_DYING]		= "dying",
+	[SITE_GONE]		= "gone",
+};
+
+static unsigned long missed_hits(struct kprobe *p)
+{
+	unsigned long missed = READ_ONCE(p->nmissed);
+
+	if (is_return_probe(p))
+		missed += READ_ONCE(container_of(p, struct kretprobe, kp)->nmissed);
+	return missed;
+}
+
+static int stats_show(struct seq_file *m, void *unused)
+{
+	unsigned long sites = 0, probes = 0, disabled = 0, missed = 0, ftrace = 0;
+	unsigned long of_kind[ARRAY_SIZE(kinds)] = { };
+	struct kprobe_site *site;
+	struct kprobe *p;
+
+	guard(mutex)(&kprobe_mutex);
+	for (site = site_first_from(0); site; site = site_next(site)) {
+		sites++;
+		if (site->state == SITE_ARMED && kprobe_ftrace(&site->kp))
+			ftrace++;
+		else
+			of_kind[site->state]++;
+		list_for_each_entry(p, &site->kp.list, list) {
+			probes++;
+			disabled += kprobe_disabled(p);
+			missed += missed_hits(p);
+		}
+	}
+
+	seq_printf(m, "probes: %lu\n", probes);
+	seq_printf(m, "disabled probes: %lu\n", disabled);
+	seq_printf(m, "missed hits: %lu\n", missed);
+	seq_printf(m, "sites: %lu\n", sites);
+	seq_printf(m, "ftrace: %lu\n", ftrace);
+	for (unsigned int i = 0; i < ARRAY_SIZE(kinds); i++)
+		seq_printf(m, "%s: %lu\n", kinds[i], of_kind[i]);
+	optimizer_show_reasons(m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(stats);
+
 static int __init kprobes_debugfs_init(void)
 {
 	struct dentry *dir = debugfs_create_dir("kprobes", NULL);
@@ -187,6 +263,7 @@ static int __init kprobes_debugfs_init(void)
 	debugfs_create_file("list", 0400, dir, NULL, &list_fops);
 	debugfs_create_file("enabled", 0600, dir, NULL, &enabled_fops);
 	debugfs_create_file("blacklist", 0400, dir, NULL, &blacklist_fops);
+	debugfs_create_file("stats", 0400, dir, NULL, &stats_fops);
 	return 0;
 }
 late_initcall(kprobes_debugfs_init);

@@ -79,8 +79,6 @@ int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where);
 int kprobe_check_address(struct kprobe_address *where, struct insn_cursor *cursor);
 
 /* blacklist.c */
-struct seq_file;
-
 void blacklist_add_module(const struct module *mod);
 void blacklist_remove_module(const struct module *mod);
 void blacklist_init(void);
@@ -129,6 +127,8 @@ static inline int arch_prepare_kprobe_ftrace(struct kprobe *p)
 #endif
 
 /* optimizer.c */
+struct seq_file;
+
 #ifdef CONFIG_OPTPROBES
 void optimizer_consider(struct kprobe_site *site);
 void optimizer_neighbours_left(struct list_head *batch);
@@ -136,6 +136,7 @@ void unoptimize_sites(struct list_head *batch);
 void unoptimize_unsuitable(struct list_head *batch);
 void unoptimize_around(struct list_head *batch);
 void wait_for_optimizer_a_while(void);
+void optimizer_show_reasons(struct seq_file *m);
 #else
 static inline void optimizer_consider(struct kprobe_site *site) { }
 static inline void optimizer_neighbours_left(struct list_head *batch) { }
@@ -143,6 +144,7 @@ static inline void unoptimize_sites(struct list_head *batch) { }
 static inline void unoptimize_unsuitable(struct list_head *batch) { }
 static inline void unoptimize_around(struct list_head *batch) { }
 static inline void wait_for_optimizer_a_while(void) { }
+static inline void optimizer_show_reasons(struct seq_file *m) { }
 static inline void arch_forget_text(const struct module *mod) { }
 #endif
 

@@ -20,6 +20,7 @@
 #include <linux/jump_label.h>
 #include <linux/list_sort.h>
 #include <linux/memory.h>
+#include <linux/seq_file.h>
 #include <linux/sysctl.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -470,6 +471,59 @@ void wait_for_optimizer_a_while(void)
 		return;
 	mod_delayed_work(system_unbound_wq, &optimizer, 0);
 	wait_event_killable_timeout(idle, !READ_ONCE(busy), 10 * HZ);
+}
+
+/* What to tell of kprobe_site.unfit. The last one is for all others. */
+static const struct {
+	int unfit;
+	const char *text;
+} reasons[] = {
+	{ 0,		"waiting" },
+	{ -EADDRINUSE,	"something may jump behind the first instruction" },
+	{ -EEXIST,	"another probe is in the way" },
+	{ -EBUSY,	"others patch the text" },
+	{ -EILSEQ,	"an instruction cannot be moved" },
+	{ -EFAULT,	"faults of an instruction are fixed up" },
+	{ -ERANGE,	"too near to the end of the function, or out of reach" },
+	{ -EOPNOTSUPP,	"not supported for these probes" },
+	{ -EINVAL,	"the text is not there to stay" },
+	{ -ENOMEM,	"no memory" },
+	{ 1,		"other reasons" },
+};
+
+static unsigned int reason(const struct kprobe_site *site)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(reasons) - 1; i++)
+		if (reasons[i].unfit == site->unfit)
+			break;
+	return i;
+}
+
+/**
+ * optimizer_show_reasons - Tell why sites have breakpoints, and not jumps
+ * @m: A line for each reason goes there.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void optimizer_show_reasons(struct seq_file *m)
+{
+	unsigned long count[ARRAY_SIZE(reasons)] = { }, switched_off = 0;
+	struct kprobe_site *site;
+
+	lockdep_assert_held(&kprobe_mutex);
+	for (site = site_first_from(0); site; site = site_next(site)) {
+		if (site->state != SITE_ARMED || kprobe_ftrace(&site->kp))
+			continue;
+		if (allowed)
+			count[reason(site)]++;
+		else
+			switched_off++;
+	}
+	for (unsigned int i = 0; i < ARRAY_SIZE(reasons); i++)
+		seq_printf(m, "without a jump, %s: %lu\n", reasons[i].text, count[i]);
+	seq_printf(m, "without a jump, switched off: %lu\n", switched_off);
 }
 
 /* The knob has been turned: what is optimised must not be, or what is not may be. */
