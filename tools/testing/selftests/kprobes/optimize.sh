@@ -1,0 +1,359 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Jumps in place of breakpoints: one, and a thousand at random instructions.
+#
+# usage: optimize.sh [FILE]
+# FILE has random instructions of the kernel, one SYMBOL+OFFSET a line; it is
+# `instructions` if that is there. Without it there are no crowds of jumps.
+. ./lib.sh
+
+knob=/proc/sys/debug/kprobes-optimization
+[ -e $knob ] || skip_all "no CONFIG_OPTPROBES"
+[ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"
+need_no_events
+
+instructions=${1-instructions}
+crowd=1000
+share=90	# per cent of them that have to be optimised
+
+before=$(cat $knob)
+on_exit "echo $before >$knob"
+on_exit "echo 1 >$kprobes/enabled"
+on_exit remove_events
+echo 1 >$knob
+
+set_knob() {
+	echo "$1" >$knob
+}
+
+# Where an event is, as the list has it.
+line_of() {	# EVENT
+	place=$(sed -n "s,^p:kprobes/$1 ,,p" $tracing/kprobe_events)
+	grep " k  ${place%+*}+0x$(printf %x "${place#*+}") " $kprobes/list
+}
+
+is_optimized() {	# EVENT
+	line_of "$1" | grep -F '[OPTIMIZED]'
+}
+
+optimized() {	# how many are
+	grep -cF '[OPTIMIZED]' $kprobes/list
+}
+
+number() {	# NAME
+	sed -n "s/^$1: //p" $kprobes/stats
+}
+
+# A number for each line, and no line twice.
+are_stats() {
+	! grep -Ev '^[a-z][a-z ,]*: [0-9]+$' "$1" && [ -z "$(cut -d : -f 1 "$1" | sort | uniq -d)" ]
+}
+
+# Kinds of sites add up to the sites, reasons to the breakpoints; the list says the same.
+adds_up() {
+	cat $kprobes/list >"$output.list"
+	cat $kprobes/stats >"$output.stats"
+	cat "$output.stats"
+	awk -F ': ' -v probes="$(wc -l <"$output.list")" \
+	    -v jumps="$(grep -cF '[OPTIMIZED]' "$output.list")" \
+	    -v disabled="$(grep -cF '[DISABLED]' "$output.list")" '
+		{ stat[$1] = $2 }
+		/^without a jump/ { breakpoints += $2 }
+		$1 ~ /^(ftrace|new|breakpoint|optimizing|jump|disarmed|dying|gone)$/ { sites += $2 }
+		END {
+			exit stat["sites"] != sites || stat["breakpoint"] != breakpoints ||
+			     stat["probes"] != probes || stat["jump"] != jumps ||
+			     stat["disabled probes"] != disabled
+		}' "$output.stats"
+}
+
+# An optimised event, at the first instruction from an offset on that can have one.
+add_optimized() {	# EVENT FUNCTION OFFSET
+	for offset in $(seq "$3" 200); do
+		add_event "p:kprobes/$1 $2+$offset" 2>/dev/null || continue
+		enable_event "$1" 1
+		! is_optimized "$1" >/dev/null || return 0
+		enable_event "$1" 0
+		add_event "-:kprobes/$1"
+	done
+	return 1
+}
+
+# The same, and another one, disabled, at an instruction that the jump displaces.
+add_neighbours() {	# EVENT NEIGHBOUR FUNCTION
+	offset=4
+	while add_optimized "$1" "$3" $((offset + 1)); do
+		for next in 1 2 3 4; do
+			! add_event "p:kprobes/$2 $3+$((offset + next))" 2>/dev/null || return 0
+		done
+		enable_event "$1" 0
+		add_event "-:kprobes/$1"
+	done
+	return 1
+}
+
+hit_by_work() {	# EVENT
+	seen=$(hits "$1")
+	work
+	echo "$1: $seen hits, then $(hits "$1"), $(missed "$1") missed"
+	[ "$(hits "$1")" -ge $((seen + 3)) ]
+}
+
+add_stacktrace() {	# EVENT
+	echo stacktrace >"$tracing/events/kprobes/$1/trigger"
+}
+
+# In all stacks of the trace the probed function and its callers follow the handlers,
+# with nothing but the detour between them.
+stacks_end() {	# FUNCTION...
+	sed -n 's/^ => //p; s/.*<stack trace>$/-/p' $tracing/trace >"$output.stacks"
+	cat "$output.stacks"
+	awk -v wanted="$*" '
+		function judge() {
+			if (seen && index(stack, " kprobe_dispatcher - " wanted " ") == 0)
+				wrong++
+		}
+		$1 == "-" { judge(); seen++; stack = " "; next }
+		{ stack = stack ($1 ~ /^0x/ ? "-" : $1) " " }
+		END { judge(); exit !seen || wrong }' "$output.stacks"
+}
+
+# What a system does all day. Nothing of it may fail.
+workload() {
+	dir=$(mktemp -d)
+	for part in processes files pipes sockets modules mounts reads; do
+		(set -ex; cd "$dir"; "do_$part") >"$output.log" 2>&1
+		# A function that is asked for its success does not end at an error.
+		done=$?
+		[ $done = 0 ] || { tail -n 8 "$output.log"; break; }
+	done
+	rm -r "$dir"
+	return $done
+}
+
+do_processes() {
+	for i in 1 2 3 4 5 6 7 8; do
+		/bin/true
+		[ "$(/bin/sh -c "exec /bin/echo $i")" = "$i" ]
+	done
+	sleep 1000 &
+	kill -STOP $!
+	kill -CONT $!
+	kill $!
+	! wait $!
+	taskset 1 /bin/sh -c ulimit
+	timeout 5 /bin/sh -c 'sleep 0.05 & wait'
+}
+
+do_files() {
+	seq 1 3000 >a
+	cp a b
+	mv b c
+	ln c d
+	ln -s c e
+	cat a >>d
+	[ "$(sort -n e | wc -l)" = 6000 ]
+	truncate -s 100 c
+	dd if=/dev/zero of=f bs=4k count=64 conv=fsync
+	gzip -c a | gunzip -c | cmp - a
+	tar cf g a c d e
+	mkdir h
+	tar xf g -C h
+	cmp h/a a
+	chmod 600 a
+	touch a
+	find . -newer b || true
+	sync
+}
+
+do_pipes() {
+	mkfifo p
+	seq 1 5000 >p &
+	[ "$(sort -rn p | head -n 1)" = 5000 ]
+	wait
+	[ "$(dd if=/dev/zero bs=1k count=200 | cat | wc -c)" = 204800 ]
+	yes | head -n 1000 | cat >/dev/null
+}
+
+do_sockets() {
+	ifconfig lo 127.0.0.1 up
+	seq 1 3000 >file
+	nc -l -p 4711 <file >got &
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		! nc -w 5 127.0.0.1 4711 <file >seen || break
+		sleep 0.1
+	done
+	wait
+	cmp seen file
+	httpd -f -p 127.0.0.1:4712 -h . &
+	server=$!
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		! wget -q -O web http://127.0.0.1:4712/file || break
+		sleep 0.1
+	done
+	kill $server
+	cmp web file
+	ping -c 2 -i 0.1 127.0.0.1 || ping -c 1 127.0.0.1
+}
+
+do_modules() {
+	modprobe trace-events-sample
+	grep trace_events_sample /proc/modules
+	rmmod trace-events-sample
+}
+
+do_mounts() {
+	mkdir m
+	mount -t tmpfs none m
+	seq 1 100 >m/file
+	mount -o remount,size=1m m
+	! dd if=/dev/zero of=m/full bs=64k count=32
+	umount m
+	[ ! -e m/file ]
+}
+
+# Some of it cannot be read, or not by everybody.
+do_reads() {
+	for file in $(ls -d /proc/[a-z]* /proc/self/* /proc/sys/kernel/* | grep -Ev 'kmsg|kcore'); do
+		[ ! -f "$file" ] || timeout 10 head -c 100000 "$file" >/dev/null || true
+	done
+	find /sys/module /sys/devices/system /sys/kernel/mm -type f -perm -400 | head -n 400 |
+		while read -r file; do head -c 4096 "$file" >/dev/null || true; done
+	grep -q ' T vfs_read$' /proc/kallsyms
+	ps
+	dmesg | tail -n 5
+}
+
+# Events at the first instructions that do not refuse them, 1000 at the most.
+add_crowd() {
+	added=0
+	while [ $added -lt $crowd ] && read -r place; do
+		! add_event "p:kprobes/crowd$added $place" 2>>"$output.refused" || added=$((added + 1))
+	done <"$instructions"
+	echo "$added added"
+	[ $added = $crowd ]
+}
+
+enable_crowd() {
+	echo 1 >$tracing/events/kprobes/enable
+}
+
+are_hit() {	# HOW-MANY
+	[ "$(awk '$2 > 0' $tracing/kprobe_profile | wc -l)" -ge "$1" ]
+}
+
+workload_beside_switching() {
+	while echo 0 >$knob && sleep 0.1 && echo 1 >$knob && sleep 0.4; do
+		:
+	done &
+	workload
+	worked=$?
+	kill $!
+	wait $!
+	echo 1 >$knob
+	return $worked
+}
+
+if [ -r "$instructions" ]; then
+	plan 56
+else
+	plan 42
+fi
+
+check "without probes there are no jumps" [ "$(number sites)/$(number jump)" = 0/0 ]
+check "without probes numbers add up" adds_up
+check "they have their format" are_stats $kprobes/stats
+refuse "others cannot read them" su -s /bin/sh nobody -c "cat $kprobes/stats"
+
+# One
+
+check "there are an optimised event and a neighbour" add_neighbours jump near kernel_clone
+check "the event is hit" hit_by_work jump
+check "it has missed nothing" [ "$(missed jump)" = 0 ]
+check "its detour is known to kallsyms" grep -E '^[0-9a-f]+ t kprobe_optinsn_page' /proc/kallsyms
+check "it is counted as a jump" [ "$(number jump)/$(number breakpoint)" = 1/0 ]
+check "the neighbour is counted as disarmed" [ "$(number disarmed)/$(number 'disabled probes')" = 1/1 ]
+check "numbers add up" adds_up
+
+enable_event jump 0
+refuse "disabled, it is not optimised" is_optimized jump
+seen=$(hits jump)
+work
+check "it is not hit" [ "$(hits jump)" = "$seen" ]
+enable_event jump 1
+check "enabled, it is optimised again" is_optimized jump
+check "it is hit again" hit_by_work jump
+
+enable_event near 1
+refuse "with an enabled neighbour it is not optimised" is_optimized jump
+check "that is said to be the reason" \
+	[ "$(number 'without a jump, another probe is in the way')" = 1 ]
+check "it is hit" hit_by_work jump
+check "the neighbour is hit" hit_by_work near
+check "numbers add up with both" adds_up
+enable_event near 0
+check "with the neighbour disabled it is optimised" is_optimized jump
+enable_event near 1
+refuse "with the neighbour enabled again it is not" is_optimized jump
+enable_event near 0
+add_event '-:kprobes/near'
+check "with the neighbour removed it is" is_optimized jump
+check "it is hit as a jump" hit_by_work jump
+
+echo 0 >$kprobes/enabled
+refuse "with all probes switched off it is not optimised" is_optimized jump
+echo 1 >$kprobes/enabled
+check "with all switched on it is" is_optimized jump
+
+# The switch
+
+check "the switch is on" [ "$(cat $knob)" = 1 ]
+check "it can be switched off" set_knob 0
+check "it is off" [ "$(cat $knob)" = 0 ]
+check "then nothing is optimised" [ "$(optimized)/$(number jump)" = 0/0 ]
+check "that is said to be the reason, too" [ "$(number 'without a jump, switched off')" = 1 ]
+check "there are hits" hit_by_work jump
+for bad in 2 -1 x ""; do
+	refuse "\"$bad\" is refused" set_knob "$bad"
+done
+check "that has changed nothing" [ "$(cat $knob)/$(optimized)" = 0/0 ]
+check "it can be switched on" set_knob 1
+check "then it is optimised again" is_optimized jump
+remove_events
+
+# Stacks
+
+check "there is an optimised event" add_optimized stack vfs_rmdir 5
+check "it takes stacks" add_stacktrace stack
+mkdir -p "$output.d/x"
+on_exit 'rm -r "$output.d"'
+rmdir "$output.d" 2>/dev/null
+check "they have the callers" stacks_end vfs_rmdir do_rmdir __x64_sys_rmdir
+enable_event stack 0
+echo '!stacktrace' >$tracing/events/kprobes/stack/trigger
+remove_events
+[ -r "$instructions" ] || exit 0
+
+# A thousand
+
+check "the workload runs" workload
+check "$crowd random instructions are probed" add_crowd
+check "they are enabled" enable_crowd
+count=$(optimized)
+sed 's/^/# /' $kprobes/stats
+check "at least $((crowd * share / 100)) are optimised, it is $count" \
+	[ "$count" -ge $((crowd * share / 100)) ]
+check "the workload runs with them" workload
+check "many of them are hit" are_hit $((crowd / 20))
+awk '{ hit += $2 > 0; hits += $2 } END { print "# " hit " are hit, " hits " times" }' $tracing/kprobe_profile
+check "numbers add up with them" adds_up
+echo 0 >$knob
+check "switched off, none is optimised" [ "$(optimized)" = 0 ]
+check "the workload runs with breakpoints" workload
+echo 1 >$knob
+check "switched on, as many are optimised as before" [ "$(optimized)" = "$count" ]
+check "the workload runs while they come and go" workload_beside_switching
+check "they are still as many" [ "$(optimized)" = "$count" ]
+remove_events
+check "none is left" [ "$(number probes)/$(number jump)" = 0/0 ]
+check "the workload runs without them" workload
