@@ -260,7 +260,7 @@ else
 	plan 42
 fi
 
-check "without probes there are no jumps" [ "$(number sites)/$(number jump)" = 0/0 ]
+check "without probes there are no jumps" [ "$(number probes)/$(number jump)" = 0/0 ]
 check "without probes numbers add up" adds_up
 check "they have their format" are_stats $kprobes/stats
 refuse "others cannot read them" su -s /bin/sh nobody -c "cat $kprobes/stats"
