@@ -135,7 +135,7 @@ static const struct bench benches[] = {
 };
 
 /* Is the probe what is to be measured, or does it become so? */
-static bool is_ready(const struct bench *bench, const struct kprobe *probe)
+static bool is_ready(const struct bench *bench, struct kprobe *probe)
 {
 	unsigned int tries = 200;
 
