@@ -121,14 +121,14 @@ stacks_end() {	# FUNCTION...
 # What a system does all day. Nothing of it may fail.
 workload() {
 	dir=$(mktemp -d)
-	for part in processes files pipes sockets modules mounts reads; do
+	for part in processes files pipes sockets modules mounts keys reads; do
 		(set -ex; cd "$dir"; "do_$part") >"$output.log" 2>&1
 		# A function that is asked for its success does not end at an error.
-		done=$?
-		[ $done = 0 ] || { tail -n 8 "$output.log"; break; }
+		worked=$?
+		[ $worked = 0 ] || { tail -n 8 "$output.log"; break; }
 	done
 	rm -r "$dir"
-	return $done
+	return "$worked"
 }
 
 do_processes() {
@@ -140,7 +140,7 @@ do_processes() {
 	kill -STOP $!
 	kill -CONT $!
 	kill $!
-	! wait $!
+	wait $! && exit 1
 	taskset 1 /bin/sh -c ulimit
 	timeout 5 /bin/sh -c 'sleep 0.05 & wait'
 }
@@ -207,17 +207,30 @@ do_mounts() {
 	mount -t tmpfs none m
 	seq 1 100 >m/file
 	mount -o remount,size=1m m
-	! dd if=/dev/zero of=m/full bs=64k count=32
+	dd if=/dev/zero of=m/full bs=64k count=32 && exit 1
 	umount m
 	[ ! -e m/file ]
 }
 
+# Each tracepoint has a jump label or more: nops that become jumps, somewhere
+# behind the probed instructions.
+do_keys() {
+	for system in sched timer irq syscalls skb sock kmem; do
+		! [ -e $tracing/events/$system/enable ] || echo 1 >$tracing/events/$system/enable
+	done
+	/bin/true
+	for system in sched timer irq syscalls skb sock kmem; do
+		! [ -e $tracing/events/$system/enable ] || echo 0 >$tracing/events/$system/enable
+	done
+}
+
 # Some of it cannot be read, or not by everybody.
 do_reads() {
-	for file in $(ls -d /proc/[a-z]* /proc/self/* /proc/sys/kernel/* | grep -Ev 'kmsg|kcore'); do
-		[ ! -f "$file" ] || timeout 10 head -c 100000 "$file" >/dev/null || true
+	for file in /proc/[a-z]* /proc/self/* /proc/sys/kernel/*; do
+		[ "$file" != /proc/kmsg ] && [ -f "$file" ] || continue
+		timeout 10 head -c 100000 "$file" >/dev/null || true
 	done
-	find /sys/module /sys/devices/system /sys/kernel/mm -type f -perm -400 | head -n 400 |
+	find /sys/module /sys/devices/system /sys/kernel/mm -type f -perm -400 | head -n 150 |
 		while read -r file; do head -c 4096 "$file" >/dev/null || true; done
 	grep -q ' T vfs_read$' /proc/kallsyms
 	ps
@@ -255,7 +268,7 @@ workload_beside_switching() {
 }
 
 if [ -r "$instructions" ]; then
-	plan 56
+	plan 54
 else
 	plan 42
 fi
@@ -326,7 +339,7 @@ remove_events
 check "there is an optimised event" add_optimized stack vfs_rmdir 5
 check "it takes stacks" add_stacktrace stack
 mkdir -p "$output.d/x"
-on_exit 'rm -r "$output.d"'
+on_exit "rm -r $output.d"
 rmdir "$output.d" 2>/dev/null
 check "they have the callers" stacks_end vfs_rmdir do_rmdir __x64_sys_rmdir
 enable_event stack 0
@@ -349,11 +362,9 @@ awk '{ hit += $2 > 0; hits += $2 } END { print "# " hit " are hit, " hits " time
 check "numbers add up with them" adds_up
 echo 0 >$knob
 check "switched off, none is optimised" [ "$(optimized)" = 0 ]
-check "the workload runs with breakpoints" workload
 echo 1 >$knob
 check "switched on, as many are optimised as before" [ "$(optimized)" = "$count" ]
 check "the workload runs while they come and go" workload_beside_switching
 check "they are still as many" [ "$(optimized)" = "$count" ]
 remove_events
 check "none is left" [ "$(number probes)/$(number jump)" = 0/0 ]
-check "the workload runs without them" workload
