@@ -14,6 +14,7 @@ help:
 	@echo 'make reference     the base with its own kprobes, in build/obj/reference'
 	@echo 'make ftrace        the kernel'"'"'s own tests of tracing, on that and on ours'
 	@echo 'make tree          the kernel tree only, in build/tree'
+	@echo 'make modes         jumps in kernels that preempt, or are compiled, in other ways'
 	@echo 'make harness-test  does the harness see a guest that panics, hangs, lies?'
 	@echo 'make lint          checkpatch, kernel-doc, sparse, compiler warnings'
 	@echo 'make cross         kprobes on arm64 and riscv64: build, boot, KUnit (15 minutes)'
@@ -59,6 +60,9 @@ harness-test: build
 lint: build
 	@dev/lint
 
+modes: build
+	@dev/modes
+
 cross: tree
 	@dev/cross
 
@@ -71,5 +75,5 @@ series-check: series
 clean:
 	rm -rf build
 
-.PHONY: help packages tree build run reference ftrace shell test harness-test lint cross series
-.PHONY: series-check clean
+.PHONY: help packages tree build run reference ftrace shell test modes harness-test lint cross
+.PHONY: series series-check clean
