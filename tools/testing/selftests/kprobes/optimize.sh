@@ -255,16 +255,20 @@ are_hit() {	# HOW-MANY
 	[ "$(awk '$2 > 0' $tracing/kprobe_profile | wc -l)" -ge "$1" ]
 }
 
+# Who opens the list waits until jumps are in place.
 workload_beside_switching() {
-	while echo 0 >$knob && sleep 0.1 && echo 1 >$knob && sleep 0.4; do
-		:
+	: >"$output.rounds"
+	while echo 0 >$knob && sleep 0.05 && echo 1 >$knob && : <$kprobes/list && sleep 0.1; do
+		echo >>"$output.rounds"
 	done &
 	workload
 	worked=$?
 	kill $!
 	wait $!
 	echo 1 >$knob
-	return $worked
+	rounds=$(wc -l <"$output.rounds")
+	echo "$rounds rounds"
+	[ "$worked" = 0 ] && [ "$rounds" -ge 3 ]
 }
 
 if [ -r "$instructions" ]; then
@@ -365,6 +369,7 @@ check "switched off, none is optimised" [ "$(optimized)" = 0 ]
 echo 1 >$knob
 check "switched on, as many are optimised as before" [ "$(optimized)" = "$count" ]
 check "the workload runs while they come and go" workload_beside_switching
+echo "# $(wc -l <"$output.rounds") times"
 check "they are still as many" [ "$(optimized)" = "$count" ]
 remove_events
 check "none is left" [ "$(number probes)/$(number jump)" = 0/0 ]
