@@ -9,7 +9,7 @@
  * text.
  *
  * "kprobes" tests what is the same on all architectures, "kretprobes" the same
- * of return probes, "kprobes-x86" how the displaced instruction is run, and what
+ * of return probes, "optprobes" of jumps in place of breakpoints, "kprobes-x86" how the displaced instruction is run, and what
  * handlers see of it, "kretprobes-x86" what a return leaves as it was.
  */
 #include <linux/bug.h>
@@ -198,9 +198,13 @@ static const struct place places[] = {
 
 static u8 unprobed_text[ARRAY_SIZE(places)][TEXT_BYTES];
 
+/* To read it by its name would be a reference to what is inside: no place for a jump. */
 static const void *text(const struct place *place)
 {
-	return dereference_function_descriptor(place->function);
+	const void *start = dereference_function_descriptor(place->function);
+
+	OPTIMIZER_HIDE_VAR(start);
+	return start;
 }
 
 /* Two of each kind: with a breakpoint, and through ftrace if there is that. */
@@ -1825,9 +1829,16 @@ kunit_test_suite(kprobes_suite);
 #include "test_kretprobes.h"
 #endif
 
+#ifdef CONFIG_OPTPROBES
+#include "test_optprobes.h"
+#endif
+
 #ifdef CONFIG_X86_64
 #include "test_kprobes_x86.h"
 #include "test_kprobes_differential_x86.h"
+#ifdef CONFIG_OPTPROBES
+#include "test_optprobes_x86.h"
+#endif
 #endif
 
 MODULE_DESCRIPTION("KUnit tests of kernel probes");

@@ -1,0 +1,1214 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The part of the tests of kernel probes that is about jumps on x86-64. A jump
+ * displaces five bytes or more: several instructions. What is tested here is where
+ * one may be, that what it displaces does the same, and what neighbours, jump
+ * labels, stack traces and CPUs that come and go have to do with it.
+ */
+#ifndef _TEST_OPTPROBES_X86_H
+#define _TEST_OPTPROBES_X86_H
+
+#include <linux/cpu.h>
+#include <linux/ftrace.h>
+#include <linux/kthread.h>
+#include <linux/sched/task.h>
+
+#include <asm/irq_regs.h>
+#include <asm/nops.h>
+#include <asm/text-patching.h>
+
+/* ---------------------------------------------------------------- snippets */
+
+/* Tables of snippets which a jump does, and does not, fit into. */
+extern const struct snippet kprobes_test_fit[], kprobes_test_fit_end[];
+extern const struct snippet kprobes_test_unfit[], kprobes_test_unfit_end[];
+
+/* In the tables: the labels are those of __SNIPPET(). */
+#define __JUMP_SNIPPET(table, name, before, insn, after)		\
+	asm(".irp name, " name "\n"					\
+	    ".pushsection .text\n"					\
+	    ".balign 16\n"						\
+	    ".type kprobes_test_opt_\\name, @function\n"		\
+	    "kprobes_test_opt_\\name:\n"				\
+	    "880:\n"							\
+	    ASM_ENDBR							\
+	    before "\n"							\
+	    "881:	" insn "\n"					\
+	    "882:	" after "\n"					\
+	    "	int3\n"							\
+	    ".size kprobes_test_opt_\\name, . - 880b\n"			\
+	    ".popsection\n"						\
+	    ".pushsection .rodata.kprobes_test_names, \"a\"\n"		\
+	    "883:	.asciz \"\\name\"\n"				\
+	    ".popsection\n"						\
+	    ".pushsection .rodata.kprobes_test_" table ", \"a\"\n"	\
+	    "	.quad kprobes_test_opt_\\name, 883b\n"			\
+	    "	.long 881b - 880b, 882b - 881b, 0, 0\n"			\
+	    ".popsection\n"						\
+	    ".endr\n")
+
+#define FIT(name, before, insn, after)		__JUMP_SNIPPET("fit", name, before, insn, after)
+#define UNFIT(name, before, insn, after)	__JUMP_SNIPPET("unfit", name, before, insn, after)
+
+/* Objtool does not understand all that a snippet does. */
+#define UNVALIDATED							\
+	".pushsection .discard.func_stack_frame_non_standard, \"aw\"\n"	\
+	"	.quad 880b\n"						\
+	".popsection\n"
+
+/* An instruction of three bytes to probe, and one that follows, label 1. */
+#define PROBED		"add %rdx, %rax"
+#define FOLLOWING	"1: lea 1(%rax), %rax\n"
+
+/* An entry of the jump table: as a NOP at label 2, or as a jump to @target. */
+#define JUMP_LABEL(target)						\
+	"2: .byte " __stringify(BYTES_NOP5) "\n"			\
+	".pushsection __jump_table, \"aw\"\n"				\
+	_ASM_ALIGN "\n"							\
+	"	.long 2b - ., " target " - .\n"				\
+	"	.quad kprobes_test_flipped_key - .\n"			\
+	".popsection\n"
+
+/* Return to the address in r11, if cx is 1. Then what @before it has done is of use. */
+#define GO_TO_R11							\
+	"cmp $1, %ecx\n"						\
+	"jne 3f\n"							\
+	"push %r11\n"							\
+	RETURN								\
+	"3:\n"
+
+struct static_key_false kprobes_test_flipped_key = STATIC_KEY_FALSE_INIT;
+
+asm(".pushsection .rodata.kprobes_test_fit, \"a\"\n"
+    "kprobes_test_fit:\n"
+    ".popsection\n"
+    ".pushsection .rodata.kprobes_test_unfit, \"a\"\n"
+    "kprobes_test_unfit:\n"
+    ".popsection\n");
+
+/* What the jump displaces does the same elsewhere. */
+FIT("plain", "", PROBED, FOLLOWING RETURN);
+FIT("five_bytes", "", "mov $1066, %eax", "1: dec %rcx\n jg 1b\n" RETURN);
+FIT("jcc_first", "", "jc 1f", "lea 1(%rax), %rax\n lea 2(%rax), %rax\n 1:" RETURN);
+FIT("jcc_near", "", "{disp32} jnz 1f", "lea 1(%rax), %rax\n 1:" RETURN);
+FIT("jcc_middle", "", "push %rdx", "jp 1f\n lea 1(%rax), %rax\n 1: pop %rbx\n" RETURN);
+FIT("jcc_last", "", PROBED, "js 1f\n lea 1(%rax), %rax\n 1:" RETURN);
+FIT("jmp_first", "", "jmp 1f", "int3\n int3\n int3\n 1:" RETURN);
+FIT("jmp_near", "", "{disp32} jmp 1f", "int3\n 1:" RETURN);
+FIT("jmp_last", "", PROBED, "jmp 1f\n int3\n 1:" RETURN);
+FIT("tail_call", "", "jmp kprobes_test_callee", "");
+FIT("call", "", "call kprobes_test_callee", RETURN);
+FIT("call_last", "", PROBED, "call kprobes_test_callee\n" RETURN);
+FIT("call_reg_last", "lea kprobes_test_callee(%rip), %rbx", "lea 1(%rax), %rax",
+    INDIRECT "call *%rbx\n" RETURN);
+FIT("ret_last", "", "lea 1(%rax), %rax", RETURN);
+FIT("ret_before_padding", "", PROBED, RETURN);
+FIT("rip_first", "", "mov kprobes_test_cell(%rip), %rax", RETURN);
+FIT("rip_last", "", PROBED, "lea kprobes_test_cell(%rip), %rbx\n" RETURN);
+FIT("stack", "", "push %rdx", "push %rsp\n pop %rbx\n sub %rsp, %rbx\n pop %rax\n" RETURN);
+FIT("flags", "", "pushfq", "pop %rbx\n" PROBED "\n" RETURN);
+FIT("cli", "", "cli", "lea 1(%rax), %rax\n" RETURN);
+FIT("sti", "", "sti", "lea 1(%rax), %rax\n" RETURN);
+FIT("std", "", "std", "lea 1(%rax), %rax\n cld\n" RETURN);
+FIT("rep_stos", "lea (%rsi), %rdi", "rep stosb", "lea 1(%rax), %rax\n" RETURN);
+
+/* Only what is behind the first byte must not be jumped to, up to the last one. */
+FIT("jcc_to_first", "cmp $1, %ecx\n je 881f\n inc %rbx", PROBED, FOLLOWING RETURN);
+FIT("jcc_behind", "", PROBED, FOLLOWING "2: dec %rcx\n jg 2b\n" RETURN);
+FIT("loop_behind", "inc %rcx", PROBED, FOLLOWING "2: inc %rbx\n loop 2b\n" RETURN);
+FIT("return_to_first", "call kprobes_test_callee", PROBED, FOLLOWING RETURN);
+FIT("label_to_first", JUMP_LABEL("881f"), PROBED, FOLLOWING RETURN);
+FIT("label_behind", JUMP_LABEL("4f"), PROBED, FOLLOWING "4:" RETURN);
+FIT("pointer_to_behind", ".pushsection .rodata\n .balign 8\n .quad 4f\n .popsection\n",
+    PROBED, FOLLOWING "4:" ANNOTATE_NOENDBR RETURN);
+FIT("fixup_elsewhere", "3: mov (%rdi), %rbx", PROBED,
+    FOLLOWING RETURN "int3\n 4:" RETURN _ASM_EXTABLE(3b, 4b));
+
+/* Branches. */
+UNFIT("jcc_back", "", PROBED, FOLLOWING "dec %rcx\n jg 1b\n" RETURN);
+UNFIT("jcc_near_back", "", PROBED, FOLLOWING "dec %rcx\n {disp32} jg 1b\n" RETURN);
+UNFIT("jmp_back", "", PROBED, FOLLOWING "dec %rcx\n jle 2f\n jmp 1b\n 2:" RETURN);
+UNFIT("jmp_near_back", "", PROBED,
+      FOLLOWING "dec %rcx\n jle 2f\n {disp32} jmp 1b\n 2:" RETURN);
+UNFIT("jcc_forward", "cmp $1, %ecx\n je 1f", PROBED, FOLLOWING RETURN);
+UNFIT("loop_back", "inc %rcx", PROBED, FOLLOWING "loop 1b\n" RETURN);
+UNFIT("jrcxz_forward", "jrcxz 1f", PROBED, FOLLOWING RETURN);
+UNFIT("call_back", "", PROBED,
+      FOLLOWING "dec %rcx\n js 2f\n"
+      "999: .pushsection .discard.intra_function_calls\n .long 999b\n .popsection\n"
+      "call 1b\n 2:" RETURN UNVALIDATED);
+UNFIT("from_cold_part", "cmp $1, %ecx\n je .Lkprobes_test_cold", PROBED,
+      ".Lkprobes_test_warm: lea 1(%rax), %rax\n" RETURN UNVALIDATED);
+
+/* The part of that function which another symbol covers. */
+asm(".pushsection .text\n"
+    ".balign 16\n"
+    ".type kprobes_test_cold_part, @function\n"
+    "kprobes_test_cold_part:\n"
+    "880:\n"
+    "	int3\n"
+    ".Lkprobes_test_cold:\n"
+    "	lea 7(%rax), %rax\n"
+    "	jmp .Lkprobes_test_warm\n"
+    ".size kprobes_test_cold_part, . - 880b\n"
+    UNVALIDATED
+    ".popsection\n");
+
+/* What else execution comes from. */
+UNFIT("endbr", "", "nop",
+      "1: endbr64\n"
+      ".pushsection .rodata\n .long 1b - .\n .popsection\n" RETURN);
+UNFIT("label", JUMP_LABEL("1f"), PROBED, FOLLOWING RETURN);
+UNFIT("fixup", "3: mov (%rdi), %rbx", PROBED, FOLLOWING RETURN _ASM_EXTABLE(3b, 1b));
+UNFIT("lea", "lea 1f(%rip), %r11\n" GO_TO_R11, PROBED,
+      ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+UNFIT("mov", "mov $1f, %r11\n" GO_TO_R11, PROBED,
+      ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+UNFIT("movabs", "movabs $1f, %r11\n" GO_TO_R11, PROBED,
+      ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+UNFIT("push", "push $1f\n pop %r11\n" GO_TO_R11, PROBED,
+      ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+UNFIT("rodata",
+      ".pushsection .rodata\n .balign 8\n 4: .quad 1f\n .popsection\n"
+      "mov 4b(%rip), %r11\n" GO_TO_R11, PROBED,
+      ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+UNFIT("ro_after_init",
+      ".pushsection .data..ro_after_init, \"aw\"\n .balign 8\n 4: .quad 1f\n .popsection\n"
+      "mov 4b(%rip), %r11\n" GO_TO_R11, PROBED,
+      ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+UNFIT("data",
+      ".pushsection .data\n .balign 8\n 4: .quad 1f\n .popsection\n"
+      "mov 4b(%rip), %r11\n" GO_TO_R11, PROBED,
+      ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+UNFIT("symbol", "cmp $1, %ecx\n je kprobes_test_inner_symbol", PROBED,
+      "kprobes_test_inner_symbol: lea 1(%rax), %rax\n" RETURN UNVALIDATED);
+
+/* An indirect jump that goes nobody knows where; here, nowhere. */
+#define NEVER(insn)	"cmp $7, %ecx\n jne 3f\n" insn "\n int3\n 3:\n"
+
+UNFIT("jump_table",
+      ".pushsection .rodata\n .balign 4\n 4: .long 1f - 4b\n .popsection\n"
+      NEVER("push %rbx\n movslq 4b(%rip), %r11\n" INDIRECT "jmp *%r11"), PROBED,
+      ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+#ifdef CONFIG_MITIGATION_RETPOLINE
+UNFIT("thunk", NEVER("push %rbx\n jmp __x86_indirect_thunk_r11"), PROBED,
+      FOLLOWING RETURN UNVALIDATED);
+#endif
+
+/* Instructions that cannot be run elsewhere. */
+UNFIT("call_middle", "lea kprobes_test_callee(%rip), %rbx", "push %rdx",
+      INDIRECT "call *%rbx\n pop %rdx\n lea 1(%rax), %rax\n" RETURN);
+UNFIT("return_of_call", "lea kprobes_test_callee(%rip), %rbx", INDIRECT "call *%rbx",
+      FOLLOWING RETURN);
+UNFIT("loop", "", PROBED, "loop 4f\n lea 1(%rax), %rax\n 4:" RETURN);
+UNFIT("jrcxz", "", PROBED, "jrcxz 4f\n lea 1(%rax), %rax\n 4:" RETURN);
+UNFIT("trap", "stc", "jc 4f", "ud2\n nop\n 4:" RETURN);
+UNFIT("extable_first", "", "mov (%rdi), %rbx",
+      "lea 1(%rax), %rax\n" RETURN "int3\n 4:" RETURN _ASM_EXTABLE(881b, 4b));
+UNFIT("extable_last", "", PROBED,
+      "3: mov (%rdi), %rbx\n" RETURN "int3\n 4:" RETURN _ASM_EXTABLE(3b, 4b));
+
+/* What is of somebody else. */
+UNFIT("next_function", "", PROBED, RETURN "kprobes_test_next_function:" RETURN UNVALIDATED);
+UNFIT("label_inside", "", "nop", JUMP_LABEL("4f") FOLLOWING "4:" RETURN);
+UNFIT("label_last", "", PROBED, JUMP_LABEL("4f") FOLLOWING "4:" RETURN);
+#if defined(CONFIG_HAVE_STATIC_CALL_INLINE) && defined(MODULE)
+UNFIT("static_call", "push %rsi", PROBED, "call __SCT__kprobes_test_call\n pop %rsi\n" RETURN);
+#endif
+#ifdef CONFIG_FTRACE_MCOUNT_USE_CC
+UNFIT("ftrace", "", "nop",
+      "2: call __fentry__\n"
+      ".pushsection __mcount_loc, \"a\"\n .balign 8\n .quad 2b\n .popsection\n" RETURN);
+#endif
+
+asm(".pushsection .rodata.kprobes_test_fit, \"a\"\n"
+    "kprobes_test_fit_end:\n"
+    ".popsection\n"
+    ".pushsection .rodata.kprobes_test_unfit, \"a\"\n"
+    "kprobes_test_unfit_end:\n"
+    ".popsection\n");
+
+static const void *next_snippet(const struct snippet *next, const struct snippet *end, char *desc)
+{
+	if (next == end)
+		return NULL;
+	strscpy(desc, next->name, KUNIT_PARAM_DESC_SIZE);
+	return next;
+}
+
+static const void *fit_gen_params(const void *prev, char *desc)
+{
+	return next_snippet(prev ? (const struct snippet *)prev + 1 : kprobes_test_fit,
+			    kprobes_test_fit_end, desc);
+}
+
+static const void *unfit_gen_params(const void *prev, char *desc)
+{
+	return next_snippet(prev ? (const struct snippet *)prev + 1 : kprobes_test_unfit,
+			    kprobes_test_unfit_end, desc);
+}
+
+static const struct snippet *find_fit(const char *name)
+{
+	const struct snippet *snippet = kprobes_test_fit;
+
+	while (strcmp(snippet->name, name))
+		snippet++;
+	return snippet;
+}
+
+/* The text of the snippet under test, from the instruction on. */
+static u8 unprobed_insn[TEXT_BYTES];
+
+static const u8 *insn_text(const struct snippet *snippet)
+{
+	return (const u8 *)insn_address(snippet);
+}
+
+static void keep_text(const struct snippet *snippet)
+{
+	memcpy(unprobed_insn, insn_text(snippet), TEXT_BYTES);
+}
+
+/* What is behind a breakpoint or a jump is as it was. */
+static void expect_text(struct kunit *test, const struct snippet *snippet, unsigned int changed)
+{
+	KUNIT_EXPECT_MEMEQ(test, insn_text(snippet) + changed, unprobed_insn + changed,
+			   TEXT_BYTES - changed);
+}
+
+static void displaced_insns_do_the_same(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	const struct cpu_state *expected = expect_what_is_unprobed(test, snippet);
+	struct kprobe *a = snippet_probe('a', snippet, false);
+
+	keep_text(snippet);
+	ASSERT_REGISTERED(test, a);
+	ASSERT_OPTIMIZED(test, a);
+	KUNIT_EXPECT_EQ(test, *insn_text(snippet), JMP32_INSN_OPCODE);
+	expect_text(test, snippet, JMP32_INSN_SIZE);
+	expect_same(test, snippet, expected, false);
+	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+
+	unregister_kprobe(a);
+	expect_text(test, snippet, 0);
+	set_input(0);
+	clear_journal();
+	run(snippet);
+	KUNIT_EXPECT_STREQ(test, journal, "");
+	expect_state(test, &expected[0], "probed no more", 0);
+}
+
+/* Also where the detour skips the handlers, and where the breakpoint leads to the detour. */
+static void skipped_displaced_insns_do_the_same(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	const struct cpu_state *expected = expect_what_is_unprobed(test, snippet);
+	struct kprobe *a = probe('a', TRACED->symbol);
+	struct kprobe *b = snippet_probe('b', snippet, false);
+	unsigned int off;
+
+	test_probe('a')->act = run_in_handler;
+	test_probe('a')->data = (unsigned long)snippet;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	ASSERT_OPTIMIZED(test, b);
+	for (off = 1; off < INPUTS; off += 2) {
+		set_input(off);
+		EXPECT_CALL(test, TRACED, "a");
+		expect_state(test, &expected[off], "skipped", off);
+	}
+	KUNIT_EXPECT_EQ(test, b->nmissed, INPUTS / 2);
+	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+}
+
+/* On the way to a jump and back there are moments of which none must be seen. */
+static void insns_do_the_same_while_they_become_optimized(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	const struct cpu_state *expected = expect_what_is_unprobed(test, snippet);
+	struct kprobe *a = snippet_probe('a', snippet, false);
+	unsigned int rounds = 0;
+
+	ASSERT_REGISTERED(test, a);
+	do {
+		expect_same(test, snippet, expected, false);
+		cond_resched();
+		if (rounds++ == 1000)
+			wait_for_kprobe_optimizer();
+	} while (!kprobe_optimized(a) && rounds < 1002);
+	ASSERT_OPTIMIZED(test, a);
+	expect_same(test, snippet, expected, false);
+}
+
+static void unfit_insn_keeps_its_breakpoint(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	const struct cpu_state *expected = expect_what_is_unprobed(test, snippet);
+	struct kprobe *a = snippet_probe('a', snippet, false);
+	struct kprobe *b = snippet_probe('b', find_fit("plain"), false);
+
+	keep_text(snippet);
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	ASSERT_OPTIMIZED(test, b);
+	KUNIT_ASSERT_FALSE(test, kprobe_optimized(a));	/* or it cannot be run */
+	KUNIT_EXPECT_EQ(test, *insn_text(snippet), INT3_INSN_OPCODE);
+	expect_text(test, snippet, INT3_INSN_SIZE);
+
+	for (unsigned int i = 0; i < INPUTS; i++) {
+		set_input(i);
+		clear_journal();
+		run(snippet);
+		expect_state(test, &expected[i], "with a breakpoint", i);
+	}
+	unregister_kprobe(a);
+	expect_text(test, snippet, 0);
+}
+
+/* --------------------------------------------------------------- registers */
+
+static int see_and_change_in_detour(struct test_probe *p, struct pt_regs *regs)
+{
+	seen_stack = *(unsigned long *)regs->sp;
+	return see_and_change(p, regs);
+}
+
+static void handlers_of_optimized_see_and_change_registers(struct kunit *test)
+{
+	const struct snippet *snippet = find_fit("plain"), *ret = find_snippet("ret");
+	struct kprobe *a = snippet_probe('a', snippet, false);
+	struct kprobe *b = probe('b', NULL);
+	struct cpu_state given;
+
+	test_probe('a')->act = see_and_change_in_detour;
+	test_probe('a')->data = 1000;
+	ASSERT_REGISTERED(test, a);
+	for (unsigned int shared = 0; shared < 2; shared++) {
+		ASSERT_OPTIMIZED(test, a);
+		for (unsigned int i = 0; i < INPUTS; i++) {
+			set_input(i);
+			given = state;
+			run(snippet);
+			expect_seen(test, &given);
+			KUNIT_EXPECT_EQ(test, seen.ip, insn_address(snippet) + 1);
+			KUNIT_EXPECT_EQ(test, seen.cs, __KERNEL_CS);
+			KUNIT_EXPECT_EQ(test, seen.ss, __KERNEL_DS);
+			KUNIT_EXPECT_EQ(test, seen.orig_ax, -1UL);
+			KUNIT_EXPECT_EQ(test, seen_stack, ret->code + ret->target);
+			KUNIT_EXPECT_EQ(test, state.ax, 0x0101010101010101 + 1000 + 1);
+			KUNIT_EXPECT_EQ(test, state.dx, 1000);
+			KUNIT_EXPECT_EQ(test, state.cx, 1000);
+			KUNIT_EXPECT_EQ(test, state.di, (unsigned long)&state.memory[3]);
+			KUNIT_EXPECT_EQ(test, state.bx, given.bx);
+			KUNIT_EXPECT_EQ(test, state.bp, given.bp);
+			KUNIT_EXPECT_EQ(test, state.r15, given.r15);
+			KUNIT_EXPECT_EQ(test, state.flags & X86_EFLAGS_IF,
+					given.flags & X86_EFLAGS_IF);
+		}
+		b->addr = a->addr;
+		if (!shared)
+			ASSERT_REGISTERED(test, b);
+	}
+}
+
+#define CHANGED_FLAGS	(X86_EFLAGS_CF | X86_EFLAGS_ZF | X86_EFLAGS_SF | X86_EFLAGS_OF | \
+			 X86_EFLAGS_PF | X86_EFLAGS_AF | X86_EFLAGS_DF)
+
+/* What the handler sees is at a function's entry: return from there. */
+static int return_at_once(struct test_probe *p, struct pt_regs *regs)
+{
+	regs->ip = *(unsigned long *)regs->sp;
+	regs->sp += sizeof(long);
+	regs->ax = 1066;
+	regs->r15 = 1485;
+	regs->flags ^= p->data;
+	return 1;
+}
+
+static void expect_return_at_once(struct kunit *test, const struct snippet *snippet,
+				  const char *how)
+{
+	struct cpu_state expected;
+
+	for (unsigned int i = 0; i < INPUTS; i++) {
+		set_input(i);
+		expected = state;
+		expected.ax = 1066;
+		expected.r15 = 1485;
+		expected.flags ^= test_probe('a')->data;
+		run(snippet);
+		expect_state(test, &expected, how, i);
+	}
+}
+
+static void path_of_optimized_is_changed_with_stack_and_flags(struct kunit *test)
+{
+	const struct snippet *snippet = find_fit("plain");
+	struct kprobe *a = snippet_probe('a', snippet, false);
+	struct kprobe *b = snippet_probe('b', snippet, false);
+
+	test_probe('a')->act = return_at_once;
+	for (int flip = 0; flip < 2; flip++) {
+		test_probe('a')->data = flip ? CHANGED_FLAGS | X86_EFLAGS_IF : CHANGED_FLAGS;
+		a->addr = (kprobe_opcode_t *)insn_address(snippet);
+		b->addr = a->addr;
+		ASSERT_REGISTERED(test, a);
+		expect_return_at_once(test, snippet, "with a breakpoint");
+		ASSERT_OPTIMIZED(test, a);
+		expect_return_at_once(test, snippet, "optimised");
+		ASSERT_REGISTERED(test, b);
+		ASSERT_OPTIMIZED(test, a);
+		clear_journal();
+		expect_return_at_once(test, snippet, "optimised, of two");
+		KUNIT_EXPECT_NULL(test, strchr(journal, 'b'));
+		unregister_kprobe(a);
+		unregister_kprobe(b);
+	}
+}
+
+/* -------------------------------------------------------------- neighbours */
+
+static struct kprobe *plain_frame_probe(char name, unsigned int insn)
+{
+	struct kprobe *kp = frame_probe(name, insn);
+
+	kp->addr = NULL;
+	kp->post_handler = NULL;
+	return kp;
+}
+
+static const struct place frame_place = {
+	"kprobes_test_frame", kprobes_test_frame, kprobes_test_frame, ARG + 1
+};
+
+/* A jump at the first instruction displaces it and the next two. */
+#define DISPLACED_INSNS	3
+
+/* Behind these the function ends before a jump would. */
+#define JUMP_INSNS	4
+
+static void neighbour_comes_and_goes(struct kunit *test)
+{
+	struct kprobe *a = plain_frame_probe('a', 0), *b;
+
+	ASSERT_REGISTERED(test, a);
+	for (unsigned int insn = 1; insn < FRAME_INSNS; insn++) {
+		bool inside = insn < DISPLACED_INSNS;
+
+		ASSERT_OPTIMIZED(test, a);
+		b = plain_frame_probe('b', insn);
+		ASSERT_REGISTERED(test, b);
+		KUNIT_EXPECT_EQ(test, kprobe_optimized(a), !inside);
+		EXPECT_CALL(test, &frame_place, "ab");
+		KUNIT_EXPECT_EQ(test, becomes_optimized(b), insn < JUMP_INSNS);
+		KUNIT_EXPECT_EQ(test, kprobe_optimized(a), !inside);
+		EXPECT_CALL(test, &frame_place, "ab");
+
+		KUNIT_EXPECT_EQ(test, disable_kprobe(b), 0);
+		EXPECT_CALL(test, &frame_place, "a");
+		ASSERT_OPTIMIZED(test, a);
+		EXPECT_CALL(test, &frame_place, "a");
+		KUNIT_EXPECT_EQ(test, enable_kprobe(b), 0);
+		KUNIT_EXPECT_EQ(test, kprobe_optimized(a), !inside);
+		EXPECT_CALL(test, &frame_place, "ab");
+
+		unregister_kprobe(b);
+		EXPECT_CALL(test, &frame_place, "a");
+	}
+	ASSERT_OPTIMIZED(test, a);
+	EXPECT_CALL(test, &frame_place, "a");
+}
+
+static void probe_comes_before_an_optimized_one(struct kunit *test)
+{
+	struct kprobe *a, *b = plain_frame_probe('b', 2);
+
+	ASSERT_REGISTERED(test, b);
+	for (unsigned int insn = 0; insn < 2; insn++) {
+		ASSERT_OPTIMIZED(test, b);
+		a = plain_frame_probe('a', insn);
+		ASSERT_REGISTERED(test, a);
+		EXPECT_CALL(test, &frame_place, "ab");
+		wait_for_kprobe_optimizer();
+		KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
+		KUNIT_EXPECT_TRUE(test, kprobe_optimized(b));
+		EXPECT_CALL(test, &frame_place, "ab");
+		unregister_kprobe(b);
+		ASSERT_OPTIMIZED(test, a);
+		EXPECT_CALL(test, &frame_place, "a");
+		b->addr = NULL;
+		ASSERT_REGISTERED(test, b);
+		KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
+		EXPECT_CALL(test, &frame_place, "ab");
+		unregister_kprobe(a);
+	}
+}
+
+/* All at once, each one in the way of those before it. */
+static void all_neighbours_are_probed(struct kunit *test)
+{
+	struct kprobe *all[JUMP_INSNS];
+
+	for (unsigned int i = 0; i < JUMP_INSNS; i++)
+		all[i] = plain_frame_probe('a' + i, i);
+	KUNIT_ASSERT_EQ(test, register_kprobes(all, JUMP_INSNS), 0);
+	EXPECT_CALL(test, &frame_place, "abcd");
+	ASSERT_OPTIMIZED(test, all[JUMP_INSNS - 1]);
+	for (unsigned int i = 0; i < JUMP_INSNS - 1; i++)
+		KUNIT_EXPECT_FALSE(test, kprobe_optimized(all[i]));
+	EXPECT_CALL(test, &frame_place, "abcd");
+	unregister_kprobes(all + 1, JUMP_INSNS - 1);
+	EXPECT_CALL(test, &frame_place, "a");
+	ASSERT_OPTIMIZED(test, all[0]);
+	EXPECT_CALL(test, &frame_place, "a");
+}
+
+/* ------------------------------------------------------------ many probes */
+
+#define MANY	1000
+
+/* That many instructions of as many bytes as a jump has. */
+u64 kprobes_test_many(u64 arg);
+
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_many\n"
+	".type kprobes_test_many, @function\n"
+	"kprobes_test_many:\n"
+	ASM_ENDBR
+	"	xor %eax, %eax\n"
+	".Lkprobes_test_many:\n"
+	".rept " __stringify(MANY) "\n"
+	"	lea 1(%rax, %rdi), %rax\n"
+	".endr\n"
+	RETURN
+	"	int3\n"
+	".size kprobes_test_many, . - kprobes_test_many\n"
+	".popsection\n");
+
+static unsigned int many_hits;
+
+static int count_one_of_many(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (current == tester)
+		many_hits++;
+	return 0;
+}
+
+static void expect_many(struct kunit *test, unsigned int hits)
+{
+	many_hits = 0;
+	KUNIT_EXPECT_EQ(test, kprobes_test_many(ARG), MANY * (ARG + 1));
+	KUNIT_EXPECT_EQ(test, many_hits, hits);
+}
+
+static unsigned int count_optimized(struct kprobe **all, unsigned int n)
+{
+	unsigned int optimized = 0;
+
+	while (n--)
+		optimized += kprobe_optimized(all[n]);
+	return optimized;
+}
+
+static void many_probes_are_optimized(struct kunit *test)
+{
+	struct kprobe **all = kunit_kcalloc(test, MANY, sizeof(*all), GFP_KERNEL);
+	struct kprobe *kps = kunit_kcalloc(test, MANY, sizeof(*kps), GFP_KERNEL);
+	const unsigned int offset = ENDBR_SIZE + 2, size = JMP32_INSN_SIZE;
+	u8 *code = kunit_kmalloc(test, MANY * size, GFP_KERNEL);
+	const u8 *start = (const u8 *)kprobes_test_many;
+
+	KUNIT_ASSERT_TRUE(test, all && kps && code);
+	OPTIMIZER_HIDE_VAR(start);	/* objtool wants ENDBRs at what it knows of */
+	start += offset;
+	memcpy(code, start, MANY * size);
+	for (unsigned int i = 0; i < MANY; i++) {
+		kps[i].addr = (kprobe_opcode_t *)start + i * size;
+		kps[i].pre_handler = count_one_of_many;
+		all[i] = &kps[i];
+	}
+	for (int round = 0; round < 2; round++) {
+		KUNIT_ASSERT_EQ(test, register_kprobes(all, MANY), 0);
+		expect_many(test, MANY);
+		wait_for_kprobe_optimizer();
+		KUNIT_EXPECT_EQ(test, count_optimized(all, MANY), MANY);
+		expect_many(test, MANY);
+		unregister_kprobes(all + MANY / 2, MANY / 2);
+		KUNIT_EXPECT_EQ(test, count_optimized(all, MANY), MANY / 2);
+		expect_many(test, MANY / 2);
+		unregister_kprobes(all, MANY / 2);
+		KUNIT_EXPECT_EQ(test, count_optimized(all, MANY), 0);
+		KUNIT_EXPECT_MEMEQ(test, start, code, MANY * size);
+		expect_many(test, 0);
+	}
+}
+
+/* ------------------------------------------------------------------ under load */
+
+/*
+ * A function with a jump label, whose target is inside of what a jump at the first
+ * probed instruction would displace, and with one where there can be a jump.
+ */
+u64 kprobes_test_flipped(u64 arg);
+
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_flipped\n"
+	".type kprobes_test_flipped, @function\n"
+	"kprobes_test_flipped:\n"
+	ASM_ENDBR
+	"	mov %rdi, %rax\n"
+	JUMP_LABEL("1f")
+	".Lkprobes_test_flipped:\n"
+	"	lea (%rax, %rax), %rax\n"
+	"1:	lea 1(%rax), %rax\n"
+	"	lea 1(%rax), %rax\n"
+	RETURN
+	"	int3\n"
+	".size kprobes_test_flipped, . - kprobes_test_flipped\n"
+	".popsection\n");
+
+/* From the function's start. */
+#define FLIPPED_PROBED	(ENDBR_SIZE + 3 + JMP32_INSN_SIZE)
+#define FLIPPED_FIT	(FLIPPED_PROBED + 4 + 4)
+
+/**
+ * struct load - What a thread on each CPU does
+ * @function:	It calls this, with ARG.
+ * @result:	What that may return
+ * @other:	or this instead.
+ * @results:	How often it has returned the one
+ * @others:	or the other.
+ * @wrong:	And how often something else.
+ * @stop:	It shall end.
+ * @threads:	How many there are.
+ */
+static struct load {
+	u64 (*function)(u64 arg);
+	u64 result;
+	u64 other;
+	atomic_t results;
+	atomic_t others;
+	atomic_t wrong;
+	bool stop;
+	struct task_struct *threads[8];
+} load;
+
+static int be_load(void *unused)
+{
+	unsigned int n = 0;
+	u64 result;
+
+	while (!READ_ONCE(load.stop)) {
+		result = load.function(ARG);
+		if (result == load.result)
+			atomic_inc(&load.results);
+		else if (result == load.other)
+			atomic_inc(&load.others);
+		else
+			atomic_inc(&load.wrong);
+		if (!(++n % 64))
+			usleep_range(50, 100);
+	}
+	return 0;
+}
+
+static void end_load(void *unused)
+{
+	WRITE_ONCE(load.stop, true);
+	for (unsigned int i = 0; i < ARRAY_SIZE(load.threads); i++) {
+		if (!load.threads[i])
+			continue;
+		kthread_stop_put(load.threads[i]);
+		load.threads[i] = NULL;
+	}
+}
+
+/* They are on CPUs of their own at first; one that goes offline leaves them to the others. */
+static void begin_load(struct kunit *test, u64 (*function)(u64 arg), u64 result, u64 other)
+{
+	unsigned int i = 0, cpu;
+
+	load = (struct load){ .function = function, .result = result, .other = other };
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_load, NULL), 0);
+	for_each_online_cpu(cpu) {
+		struct task_struct *task = kthread_create(be_load, NULL, "kprobes_load/%u", cpu);
+
+		KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+		set_cpus_allowed_ptr(task, cpumask_of(cpu));
+		load.threads[i++] = get_task_struct(task);
+		wake_up_process(task);
+		if (i == ARRAY_SIZE(load.threads))
+			break;
+	}
+}
+
+static void expect_load(struct kunit *test)
+{
+	kunit_release_action(test, end_load, NULL);
+	KUNIT_EXPECT_GT(test, atomic_read(&load.results), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&load.wrong), 0);
+}
+
+/**
+ * struct counting_probe - A probe that all tasks hit
+ * @kp:		The probe.
+ * @hits:	How often they have.
+ */
+struct counting_probe {
+	struct kprobe kp;
+	atomic_t hits;
+};
+
+static struct counting_probe counting[3];
+
+static int count_hit(struct kprobe *kp, struct pt_regs *regs)
+{
+	atomic_inc(&container_of(kp, struct counting_probe, kp)->hits);
+	return 0;
+}
+
+static void unregister_counting(void *unused)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(counting); i++)
+		unregister_kprobe(&counting[i].kp);
+}
+
+static struct kprobe *counting_probe(unsigned int i, unsigned long addr)
+{
+	struct kprobe *kp = &counting[i].kp;
+
+	kp->addr = (kprobe_opcode_t *)addr;
+	kp->pre_handler = count_hit;
+	return kp;
+}
+
+static void prepare_counting(struct kunit *test)
+{
+	memset(counting, 0, sizeof(counting));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unregister_counting, NULL), 0);
+}
+
+#define FLIPS	200
+
+static void jump_label_is_flipped_under_load(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_flipped;
+	struct kprobe *behind, *fit;
+
+	OPTIMIZER_HIDE_VAR(start);
+	prepare_counting(test);
+	behind = counting_probe(0, start + FLIPPED_PROBED);
+	fit = counting_probe(1, start + FLIPPED_FIT);
+	ASSERT_REGISTERED(test, behind);
+	ASSERT_REGISTERED(test, fit);
+	begin_load(test, kprobes_test_flipped, 2 * ARG + 2, ARG + 2);
+	for (unsigned int i = 0; i < FLIPS; i++) {
+		if (i % 2)
+			static_branch_disable(&kprobes_test_flipped_key);
+		else
+			static_branch_enable(&kprobes_test_flipped_key);
+		if (i % 20 == 5) {
+			ASSERT_OPTIMIZED(test, fit);
+			KUNIT_ASSERT_FALSE(test, kprobe_optimized(behind));
+		}
+		if (i % 20 == 15) {
+			KUNIT_ASSERT_EQ(test, disable_kprobe(behind), 0);
+			KUNIT_ASSERT_EQ(test, enable_kprobe(behind), 0);
+		}
+		usleep_range(2000, 4000);
+	}
+	static_branch_disable(&kprobes_test_flipped_key);
+	ASSERT_OPTIMIZED(test, fit);
+	expect_load(test);
+	KUNIT_EXPECT_GT(test, atomic_read(&load.others), 0);
+	KUNIT_EXPECT_EQ(test, behind->nmissed + fit->nmissed, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&counting[1].hits),
+			atomic_read(&load.results) + atomic_read(&load.others));
+	/* It was disabled at times. */
+	KUNIT_EXPECT_GT(test, atomic_read(&counting[0].hits), 0);
+	KUNIT_EXPECT_LE(test, atomic_read(&counting[0].hits), atomic_read(&load.results));
+}
+
+/* While the key is flipped nothing else happens: each call is a hit. */
+static void hits_are_counted_while_a_jump_label_is_flipped(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_flipped;
+	struct kprobe *behind;
+
+	OPTIMIZER_HIDE_VAR(start);
+	prepare_counting(test);
+	behind = counting_probe(0, start + FLIPPED_PROBED);
+	ASSERT_REGISTERED(test, behind);
+	wait_for_kprobe_optimizer();
+	begin_load(test, kprobes_test_flipped, 2 * ARG + 2, ARG + 2);
+	for (unsigned int i = 0; i < FLIPS; i++) {
+		if (i % 2)
+			static_branch_disable(&kprobes_test_flipped_key);
+		else
+			static_branch_enable(&kprobes_test_flipped_key);
+		usleep_range(1000, 2000);
+	}
+	static_branch_disable(&kprobes_test_flipped_key);
+	expect_load(test);
+	KUNIT_EXPECT_FALSE(test, kprobe_optimized(behind));
+	KUNIT_EXPECT_GT(test, atomic_read(&load.others), 0);
+	KUNIT_EXPECT_EQ(test, behind->nmissed, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&counting[0].hits), atomic_read(&load.results));
+}
+
+static void do_nothing_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+}
+
+#define STORM	(2 * HZ)
+
+/* Probes of one function come and go: of what a jump displaces, with it, without it. */
+static void stir(struct kunit *test, unsigned int n)
+{
+	static const unsigned int insns[] = { 0, 0, 2 };
+	unsigned int i = n % ARRAY_SIZE(counting);
+	struct kprobe *kp = &counting[i].kp;
+	unsigned long start = (unsigned long)kprobes_test_frame;
+
+	OPTIMIZER_HIDE_VAR(start);
+	start += ENDBR_SIZE;
+	switch (n / ARRAY_SIZE(counting) % 7) {
+	case 0:
+	case 4:
+		if (is_linked(kp))
+			break;
+		counting_probe(i, start + frame_offsets[insns[i]]);
+		kp->flags = 0;
+		kp->post_handler = n % 5 == 3 ? do_nothing_after : NULL;
+		KUNIT_ASSERT_EQ(test, register_kprobe(kp), 0);
+		break;
+	case 1:
+		if (is_linked(kp))
+			KUNIT_ASSERT_EQ(test, disable_kprobe(kp), 0);
+		break;
+	case 2:
+		if (is_linked(kp))
+			KUNIT_ASSERT_EQ(test, enable_kprobe(kp), 0);
+		break;
+	case 3:
+		if (n % 2)
+			wait_for_kprobe_optimizer();
+		break;
+	case 5:
+		usleep_range(100, 60 * 1000);
+		break;
+	case 6:
+		if (n % 11)
+			unregister_kprobe(kp);
+		break;
+	}
+}
+
+static void probes_come_and_go_under_load(struct kunit *test)
+{
+	unsigned long end = jiffies + STORM;
+	struct kprobe *a = plain_frame_probe('a', 0);
+	unsigned int optimized = 0;
+	u8 code[TEXT_BYTES];
+
+	memcpy(code, text(&frame_place), sizeof(code));
+	prepare_counting(test);
+	begin_load(test, kprobes_test_frame, ARG + 1, ARG + 1);
+	for (unsigned int n = 0; time_before(jiffies, end); n++) {
+		stir(test, n);
+		optimized += count_optimized((struct kprobe *[]){ &counting[0].kp, &counting[1].kp,
+								  &counting[2].kp }, 3);
+	}
+	kunit_release_action(test, unregister_counting, NULL);
+	KUNIT_EXPECT_MEMEQ(test, text(&frame_place), code, sizeof(code));
+	expect_load(test);
+	KUNIT_EXPECT_GT(test, optimized, 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(counting); i++)
+		KUNIT_EXPECT_GT(test, atomic_read(&counting[i].hits), 0);
+	ASSERT_REGISTERED(test, a);
+	ASSERT_OPTIMIZED(test, a);
+	EXPECT_CALL(test, &frame_place, "a");
+}
+
+#ifdef CONFIG_HOTPLUG_CPU
+static int stir_for_long(void *test)
+{
+	for (unsigned int n = 0; !READ_ONCE(load.stop); n++)
+		stir(test, n);
+	return 0;
+}
+
+static void end_hotplug(void *cpu)
+{
+	add_cpu((unsigned long)cpu);
+}
+
+static void cpus_come_and_go_under_load(struct kunit *test)
+{
+	unsigned long cpu = cpumask_last(cpu_online_mask);
+	struct kprobe *a = plain_frame_probe('a', 0);
+	struct task_struct *task;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "one CPU");
+	prepare_counting(test);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_hotplug, (void *)cpu), 0);
+	begin_load(test, kprobes_test_frame, ARG + 1, ARG + 1);
+	task = kthread_create(stir_for_long, test, "kprobes_stir");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	load.threads[ARRAY_SIZE(load.threads) - 1] = get_task_struct(task);
+	wake_up_process(task);
+	for (unsigned int i = 0; i < 5; i++) {
+		KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
+		msleep(50);
+		KUNIT_ASSERT_EQ(test, add_cpu(cpu), 0);
+		set_cpus_allowed_ptr(load.threads[num_online_cpus() - 1], cpumask_of(cpu));
+		msleep(50);
+	}
+	expect_load(test);
+	kunit_release_action(test, unregister_counting, NULL);
+	ASSERT_REGISTERED(test, a);
+	ASSERT_OPTIMIZED(test, a);
+	EXPECT_CALL(test, &frame_place, "a");
+}
+#else
+static void cpus_come_and_go_under_load(struct kunit *test)
+{
+	kunit_skip(test, "no CPU hotplug");
+}
+#endif
+
+/* ------------------------------------------------------------ stack traces */
+
+/* A function that calls another one, by an instruction that jumps displace. */
+u64 kprobes_test_calling(u64 arg);
+
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_calling\n"
+	".type kprobes_test_calling, @function\n"
+	"kprobes_test_calling:\n"
+	ASM_ENDBR
+	"	push %rbx\n"
+	"	lea 1(%rdi), %rbx\n"
+	"	push %rbx\n"
+	"	lea -1(%rbx), %rdi\n"
+	"	call kprobes_test_frame\n"
+	"	pop %rdi\n"
+	"	sub %rdi, %rbx\n"
+	"	add %rbx, %rax\n"
+	"	pop %rbx\n"
+	RETURN
+	"	int3\n"
+	".size kprobes_test_calling, . - kprobes_test_calling\n"
+	".popsection\n");
+
+static noinline __noclone u64 kprobes_test_calling_middle(u64 arg)
+{
+	return kprobes_test_calling(arg) + 1;
+}
+
+static const char * const frame_callers[] = {
+	"kprobes_test_frame", "kprobes_test_middle", NULL
+};
+
+static const char * const calling_callers[] = {
+	"kprobes_test_calling", "kprobes_test_calling_middle", NULL
+};
+
+#define FRAME	kprobes_test_frame, kprobes_test_middle, frame_callers
+#define CALLING	kprobes_test_calling, kprobes_test_calling_middle, calling_callers
+
+/**
+ * struct traced_insn - An instruction in whose detour stacks are walked
+ * @symbol:	The function,
+ * @offset:	and where the instruction is in it, behind ENDBR.
+ * @function:	The function. It returns one more than its argument.
+ * @caller:	Calls it, and returns one more than that.
+ * @callers:	Their names.
+ */
+static const struct traced_insn {
+	const char *symbol;
+	unsigned int offset;
+	u64 (*function)(u64 arg);
+	u64 (*caller)(u64 arg);
+	const char * const *callers;
+} traced_insns[] = {
+	{ "kprobes_test_frame", 0, FRAME },
+	{ "kprobes_test_frame", 1, FRAME },
+	{ "kprobes_test_frame", 3, FRAME },
+	{ "kprobes_test_frame", 7, FRAME },
+	{ "kprobes_test_calling", 0, CALLING },
+	{ "kprobes_test_calling", 1, CALLING },
+	{ "kprobes_test_calling", 5, CALLING },
+	{ "kprobes_test_calling", 6, CALLING },
+	{ "kprobes_test_calling", 10, CALLING },
+	{ "kprobes_test_calling", 15, CALLING },
+};
+
+static void traced_insn_desc(const struct traced_insn *insn, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s+%u", insn->symbol, insn->offset);
+}
+
+KUNIT_ARRAY_PARAM(traced_insn, traced_insns, traced_insn_desc);
+
+static struct kprobe *traced_insn_probe(struct kunit *test)
+{
+	const struct traced_insn *insn = test->param_value;
+	struct kprobe *a = probe('a', insn->symbol);
+
+	if (!IS_ENABLED(CONFIG_UNWINDER_ORC))
+		kunit_skip(test, "needs the ORC unwinder");
+	a->offset = ENDBR_SIZE + insn->offset;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_OPTIMIZED(test, a);
+	return a;
+}
+
+static void callers_are_in_traces_of_optimized(struct kunit *test)
+{
+	const struct traced_insn *insn = test->param_value;
+
+	traced_insn_probe(test);
+	test_probe('a')->act = trace_pre;
+	for (int shared = 0; shared < 2; shared++) {
+		trace_from_here[0] = 0;
+		trace_from_regs[0] = 0;
+		KUNIT_EXPECT_EQ(test, insn->caller(ARG), ARG + 2);
+		expect_trace(test, trace_from_here, insn->callers, "pre handler", insn->offset);
+		expect_trace(test, trace_from_regs, insn->callers + 1, "registers", insn->offset);
+		KUNIT_EXPECT_TRUE(test, is_in(trace_from_regs[0], insn->callers[1]));
+		if (!shared) {
+			struct kprobe *b = probe('b', insn->symbol);
+
+			b->offset = ENDBR_SIZE + insn->offset;
+			ASSERT_REGISTERED(test, b);
+			wait_for_kprobe_optimizer();
+		}
+	}
+}
+
+static enum hrtimer_restart interrupt_and_walk(struct hrtimer *timer)
+{
+	save_trace(trace_from_here, NULL);
+	save_trace(trace_from_regs, get_irq_regs());
+	return interrupt(timer);
+}
+
+static void callers_are_in_traces_of_interrupts_of_optimized(struct kunit *test)
+{
+	const struct traced_insn *insn = test->param_value;
+
+	prepare_interruption(interrupt_and_walk);
+	traced_insn_probe(test);
+	test_probe('a')->act = interrupt_handler;
+	KUNIT_EXPECT_EQ(test, insn->caller(ARG), ARG + 2);
+	expect_interruption(test);
+	expect_trace(test, trace_from_here, insn->callers, "interrupt", insn->offset);
+	expect_trace(test, trace_from_regs, insn->callers, "interrupt's registers", insn->offset);
+}
+
+/* Where the detour of the probe is, which a test steps through. */
+static unsigned long detour;
+static unsigned int steps_in_detour, steps_in_copies;
+
+#define DETOUR_BYTES	512
+
+static int on_trap_of_detour(struct notifier_block *nb, unsigned long event, void *data)
+{
+	struct die_args *args = data;
+	unsigned long ip = args->regs->ip;
+
+	if (event == DIE_DEBUG && current == tester && ip - detour < DETOUR_BYTES) {
+		if (journal_length)
+			steps_in_copies++;
+		steps_in_detour++;
+	}
+	return on_trap(nb, event, data);
+}
+
+static struct notifier_block detour_trap_notifier = { .notifier_call = on_trap_of_detour };
+
+static unsigned long jump_target(const struct kprobe *a)
+{
+	s32 offset;
+
+	memcpy(&offset, a->addr + 1, sizeof(offset));
+	return (unsigned long)a->addr + JMP32_INSN_SIZE + offset;
+}
+
+static void callers_are_in_traces_at_each_instruction_of_optimized(struct kunit *test)
+{
+	const struct traced_insn *insn = test->param_value;
+	struct kprobe *a = traced_insn_probe(test);
+	unsigned long flags;
+	u64 result;
+
+	for (int changed = 0; changed < 2; changed++) {
+		memset(&steps, 0, sizeof(steps));
+		steps_in_detour = 0;
+		steps_in_copies = 0;
+		detour = jump_target(a);
+		clear_journal();
+		KUNIT_ASSERT_EQ(test, register_die_notifier(&detour_trap_notifier), 0);
+		local_irq_save(flags);
+		result = kprobes_test_step(ARG, insn->function);
+		local_irq_restore(flags);
+		unregister_die_notifier(&detour_trap_notifier);
+
+		KUNIT_EXPECT_EQ(test, result, ARG + 1);
+		KUNIT_EXPECT_STREQ(test, journal, changed ? "ab" : "a");
+		KUNIT_EXPECT_LT(test, steps.count, MAX_STEPS);
+		KUNIT_EXPECT_GT(test, steps.frames, 3);
+		KUNIT_EXPECT_GT(test, steps_in_detour, 30);
+		KUNIT_EXPECT_GT(test, steps_in_copies, 17);
+		KUNIT_EXPECT_EQ_MSG(test, steps.bad, 0, "of %u, the first one at %pS, detour+%#lx",
+				    steps.count, (void *)steps.bad_ip, steps.bad_ip - detour);
+		if (!changed) {
+			struct kprobe *b = probe('b', insn->symbol);
+
+			b->offset = ENDBR_SIZE + insn->offset;
+			ASSERT_REGISTERED(test, b);
+			ASSERT_OPTIMIZED(test, b);
+		}
+	}
+}
+
+static struct kunit_case optprobes_x86_cases[] = {
+	KUNIT_CASE_PARAM(displaced_insns_do_the_same, fit_gen_params),
+	KUNIT_CASE_PARAM(skipped_displaced_insns_do_the_same, fit_gen_params),
+	KUNIT_CASE_PARAM(insns_do_the_same_while_they_become_optimized, fit_gen_params),
+	KUNIT_CASE_PARAM(unfit_insn_keeps_its_breakpoint, unfit_gen_params),
+	KUNIT_CASE(handlers_of_optimized_see_and_change_registers),
+	KUNIT_CASE(path_of_optimized_is_changed_with_stack_and_flags),
+	KUNIT_CASE_SLOW(neighbour_comes_and_goes),
+	KUNIT_CASE_SLOW(probe_comes_before_an_optimized_one),
+	KUNIT_CASE(all_neighbours_are_probed),
+	KUNIT_CASE_SLOW(many_probes_are_optimized),
+	KUNIT_CASE_SLOW(jump_label_is_flipped_under_load),
+	KUNIT_CASE_SLOW(hits_are_counted_while_a_jump_label_is_flipped),
+	KUNIT_CASE_SLOW(probes_come_and_go_under_load),
+	KUNIT_CASE_SLOW(cpus_come_and_go_under_load),
+	KUNIT_CASE_PARAM(callers_are_in_traces_of_optimized, traced_insn_gen_params),
+	KUNIT_CASE_PARAM(callers_are_in_traces_of_interrupts_of_optimized, traced_insn_gen_params),
+	KUNIT_CASE_PARAM(callers_are_in_traces_at_each_instruction_of_optimized,
+			 traced_insn_gen_params),
+	{ }
+};
+
+static struct kunit_suite optprobes_x86_suite = {
+	.name = "optprobes-x86",
+	.suite_init = start_opt_suite,
+	.init = start_opt_test,
+	.exit = end_opt_test,
+	.test_cases = optprobes_x86_cases,
+};
+
+kunit_test_suite(optprobes_x86_suite);
+
+#endif /* _TEST_OPTPROBES_X86_H */
