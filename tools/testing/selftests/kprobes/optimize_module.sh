@@ -1,0 +1,96 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Jumps in the text of a module that comes and goes.
+. ./lib.sh
+
+module=trace_events_sample
+[ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"
+modinfo trace-events-sample >/dev/null 2>&1 || skip_all "no module trace-events-sample"
+[ -e /proc/sys/debug/kprobes-optimization ] || skip_all "no jumps here"
+is_base && skip_all "the kprobes that 6.12 comes with lose sight of a module's probes"
+need_no_events
+on_exit remove_events
+on_exit 'echo 1 >/proc/sys/debug/kprobes-optimization'
+on_exit 'modprobe -r trace-events-sample 2>/dev/null'
+
+load() {
+	modprobe trace-events-sample
+}
+
+unload() {
+	modprobe -r trace-events-sample
+}
+
+# Reading the list waits for the optimiser.
+optimized() {	# NUMBER: that many probes in the module have a jump
+	sleep 0.2
+	[ "$(grep -c "$module.*\[OPTIMIZED\]" $kprobes/list)" = "$1" ]
+}
+
+in_place() {	# NUMBER: at least so many, of which the events know
+	sleep 0.2
+	[ "$(grep -c "$module.*\[OPTIMIZED\]" $kprobes/list)" -ge "$1" ]
+}
+
+listed() {	# NUMBER: so many probes are in the list, none of them without a place
+	[ "$(grep -c "$module" $kprobes/list)/$(wc -l <$kprobes/list)" = "$1/$1" ] &&
+		! grep '\[GONE\]' $kprobes/list
+}
+
+gone() {	# NUMBER: that many probes are gone, and no others are there, nor is a jump
+	[ "$(grep -c '\[GONE\]' $kprobes/list)/$(wc -l <$kprobes/list)" = "$1/$1" ] &&
+		! grep 'OPTIMIZED\|+0x' $kprobes/list
+}
+
+is_hit() {	# EVENT: more than it was
+	before=$(hits "$1")
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		sleep 0.3
+		[ "$(hits "$1")" -le "$before" ] || return 0
+	done
+	return 1
+}
+
+# Wherever an instruction begins in the function that is called each second.
+add_events() {
+	function=$(awk -v module="[$module]" '/ do_simple_thread_func/ && $4 == module { print $3 }' \
+		/proc/kallsyms)
+	events=0
+	for offset in $(seq 0 64); do
+		add_event "p:kprobes/at$offset $module:$function+$offset" 2>/dev/null || continue
+		events=$((events + 1))
+		last=at$offset
+	done
+	[ $events -ge 10 ]
+}
+
+plan 26
+
+check "the module is loaded" load
+check "it is probed everywhere in a function" add_events
+echo 1 >$tracing/events/kprobes/enable
+check "all probes are listed" listed $events
+check "some have a jump" in_place 1
+check "they are hit" is_hit "$last"
+check "jumps are switched off" sh -c 'echo 0 >/proc/sys/debug/kprobes-optimization'
+check "none is left" optimized 0
+check "they are hit still" is_hit "$last"
+check "jumps are switched on" sh -c 'echo 1 >/proc/sys/debug/kprobes-optimization'
+check "they are back" in_place 1
+check "the module is unloaded" unload
+check "all probes are [GONE]" gone $events
+remove_events
+check "the events are removed" [ -z "$(cat $kprobes/list)" ]
+
+# Before, while, and after the optimiser gets at them.
+for wait in 0 0.06 0.5; do
+	remove_events
+	check "the module is loaded" load
+	check "it is probed" add_events
+	echo 1 >$tracing/events/kprobes/enable
+	sleep $wait
+	check "it is unloaded while jumps are on their way" unload
+	check "all probes are [GONE]" gone $events
+done
+remove_events
+check "nothing is left" [ -z "$(cat $kprobes/list)" ]
