@@ -132,8 +132,8 @@ static void keep_regs(struct pt_regs *kept, const struct pt_regs *regs)
 	}
 	kept->sp -= form_stack;
 	kept->flags &= ~(X86_EFLAGS_RF | X86_EFLAGS_TF);
-	kept->cs = (u16)kept->cs;
-	kept->ss = (u16)kept->ss;
+	kept->csx = kept->cs;
+	kept->ssx = kept->ss;
 }
 
 /* ------------------------------------------------------------ what is to come */

@@ -30,6 +30,7 @@
 #include <asm/sections.h>
 
 #include "common.h"
+#include "detour.h"
 
 DEFINE_PER_CPU(struct kprobe *, current_kprobe);
 DEFINE_PER_CPU(struct kprobe_ctlblk, kprobe_ctlblk);
@@ -387,7 +388,8 @@ static const struct kprobe *site_of_regs(const struct pt_regs *regs)
  *
  * A slot has no description of its own, the probed instruction has. And what
  * pre handlers see as @regs->ip is behind the breakpoint, which may be the next
- * instruction already, while the stack is as before the probed one.
+ * instruction already, while the stack is as before the probed one. That holds
+ * for registers saved by a detour as long as they are.
  *
  * Context: Any in which RCU is watching.
  * Return: The address to look up.
@@ -401,6 +403,8 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 	kp = site_of_regs(regs);
 	if (kp && regs->ip == (unsigned long)kp->addr + INT3_INSN_SIZE)
 		return (unsigned long)kp->addr;
+	if (regs && regs->csx >> 16 == DETOUR_MARK && get_kprobe((void *)regs->ip - INT3_INSN_SIZE))
+		return regs->ip - INT3_INSN_SIZE;
 	if (is_kernel_text(ip) || unwind_detour(&ip, sp))
 		return ip;
 	kp = kprobe_slot_owner(ip);

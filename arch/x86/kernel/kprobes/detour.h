@@ -9,6 +9,9 @@
 #define PCPU_HOT_PREEMPT_COUNT	8
 #define KPROBE_CTLBLK_REGS	0
 
+/* Above cs, where the CPU has 0: what handlers see as ip is behind a breakpoint. */
+#define DETOUR_MARK		0x2000
+
 /* kprobe_detour_slow() says of the pre handlers */
 #define DETOUR_HANDLED		0	/* they were called */
 #define DETOUR_CHANGED		1	/* one of them changed the path */

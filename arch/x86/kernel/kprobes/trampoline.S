@@ -176,14 +176,14 @@ SYM_DATA(\template\()_\name, .long .L\template\()_\name - \template)
 .endm
 
 /* Make a struct pt_regs, for handlers of a site: %rdi and %rsi are set to both. */
-.macro ENTER_DETOUR template=kprobe_detour
+.macro ENTER_DETOUR template=kprobe_detour mark=DETOUR_MARK
 	OFFSET	entry, \template
 	UNWIND_HINT_UNDEFINED
 	ANNOTATE_NOENDBR	/* jumped to */
 	pushq	%rsp		/* where ss belongs */
 	pushq	(%rsp)
 	pushfq
-	pushq	$__KERNEL_CS
+	pushq	$(__KERNEL_CS | \mark << 16)
 	.byte	0x68		/* pushq $ip */
 	OFFSET	ip, \template
 	.long	0
@@ -320,7 +320,7 @@ SYM_CODE_START(kprobe_detour_post)
 	OFFSET	first, kprobe_detour_post
 	.long	0
 
-	ENTER_DETOUR kprobe_detour_post
+	ENTER_DETOUR kprobe_detour_post, mark=0
 	xorl	%edx, %edx
 	movq	$-1, %rax	/* POST_HANDLERS_REGS */
 	CALL_HANDLER %rax, .Lpost_slow, kprobe_detour_post
