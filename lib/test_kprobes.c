@@ -9,8 +9,10 @@
  * text.
  *
  * "kprobes" tests what is the same on all architectures, "kretprobes" the same
- * of return probes, "optprobes" of jumps in place of breakpoints, "kprobes-x86" how the displaced instruction is run, and what
- * handlers see of it, "kretprobes-x86" what a return leaves as it was.
+ * of return probes, "optprobes" of jumps in place of breakpoints. "kprobes-x86"
+ * tests how the displaced instruction is run, and what handlers see of it,
+ * "kprobes-differential" that this is the same in all ways, "kretprobes-x86" what
+ * a return leaves as it was, and "optprobes-x86" where there can be a jump.
  */
 #include <linux/bug.h>
 #include <linux/delay.h>

@@ -47,8 +47,8 @@ extern const struct snippet kprobes_test_unfit[], kprobes_test_unfit_end[];
 	    ".popsection\n"						\
 	    ".endr\n")
 
-#define FIT(name, before, insn, after)		__JUMP_SNIPPET("fit", name, before, insn, after)
-#define UNFIT(name, before, insn, after)	__JUMP_SNIPPET("unfit", name, before, insn, after)
+#define FITTING(name, before, insn, after)	__JUMP_SNIPPET("fit", name, before, insn, after)
+#define REFUSED(name, before, insn, after)	__JUMP_SNIPPET("unfit", name, before, insn, after)
 
 /* Objtool does not understand all that a snippet does. */
 #define UNVALIDATED							\
@@ -77,156 +77,158 @@ extern const struct snippet kprobes_test_unfit[], kprobes_test_unfit_end[];
 	RETURN								\
 	"3:\n"
 
+/* Known to assembler by its name. */
+extern struct static_key_false kprobes_test_flipped_key;
 struct static_key_false kprobes_test_flipped_key = STATIC_KEY_FALSE_INIT;
 
 asm(".pushsection .rodata.kprobes_test_fit, \"a\"\n"
-    "kprobes_test_fit:\n"
-    ".popsection\n"
-    ".pushsection .rodata.kprobes_test_unfit, \"a\"\n"
-    "kprobes_test_unfit:\n"
-    ".popsection\n");
+	"kprobes_test_fit:\n"
+	".popsection\n"
+	".pushsection .rodata.kprobes_test_unfit, \"a\"\n"
+	"kprobes_test_unfit:\n"
+	".popsection\n");
 
 /* What the jump displaces does the same elsewhere. */
-FIT("plain", "", PROBED, FOLLOWING RETURN);
-FIT("five_bytes", "", "mov $1066, %eax", "1: dec %rcx\n jg 1b\n" RETURN);
-FIT("jcc_first", "", "jc 1f", "lea 1(%rax), %rax\n lea 2(%rax), %rax\n 1:" RETURN);
-FIT("jcc_near", "", "{disp32} jnz 1f", "lea 1(%rax), %rax\n 1:" RETURN);
-FIT("jcc_middle", "", "push %rdx", "jp 1f\n lea 1(%rax), %rax\n 1: pop %rbx\n" RETURN);
-FIT("jcc_last", "", PROBED, "js 1f\n lea 1(%rax), %rax\n 1:" RETURN);
-FIT("jmp_first", "", "jmp 1f", "int3\n int3\n int3\n 1:" RETURN);
-FIT("jmp_near", "", "{disp32} jmp 1f", "int3\n 1:" RETURN);
-FIT("jmp_last", "", PROBED, "jmp 1f\n int3\n 1:" RETURN);
-FIT("tail_call", "", "jmp kprobes_test_callee", "");
-FIT("call", "", "call kprobes_test_callee", RETURN);
-FIT("call_last", "", PROBED, "call kprobes_test_callee\n" RETURN);
-FIT("call_reg_last", "lea kprobes_test_callee(%rip), %rbx", "lea 1(%rax), %rax",
-    INDIRECT "call *%rbx\n" RETURN);
-FIT("ret_last", "", "lea 1(%rax), %rax", RETURN);
-FIT("ret_before_padding", "", PROBED, RETURN);
-FIT("rip_first", "", "mov kprobes_test_cell(%rip), %rax", RETURN);
-FIT("rip_last", "", PROBED, "lea kprobes_test_cell(%rip), %rbx\n" RETURN);
-FIT("stack", "", "push %rdx", "push %rsp\n pop %rbx\n sub %rsp, %rbx\n pop %rax\n" RETURN);
-FIT("flags", "", "pushfq", "pop %rbx\n" PROBED "\n" RETURN);
-FIT("cli", "", "cli", "lea 1(%rax), %rax\n" RETURN);
-FIT("sti", "", "sti", "lea 1(%rax), %rax\n" RETURN);
-FIT("std", "", "std", "lea 1(%rax), %rax\n cld\n" RETURN);
-FIT("rep_stos", "lea (%rsi), %rdi", "rep stosb", "lea 1(%rax), %rax\n" RETURN);
+FITTING("plain", "", PROBED, FOLLOWING RETURN);
+FITTING("five_bytes", "", "mov $1066, %eax", "1: dec %rcx\n jg 1b\n" RETURN);
+FITTING("jcc_first", "", "jc 1f", "lea 1(%rax), %rax\n lea 2(%rax), %rax\n 1:" RETURN);
+FITTING("jcc_near", "", "{disp32} jnz 1f", "lea 1(%rax), %rax\n 1:" RETURN);
+FITTING("jcc_middle", "", "push %rdx", "jp 1f\n lea 1(%rax), %rax\n 1: pop %rbx\n" RETURN);
+FITTING("jcc_last", "", PROBED, "js 1f\n lea 1(%rax), %rax\n 1:" RETURN);
+FITTING("jmp_first", "", "jmp 1f", "int3\n int3\n int3\n 1:" RETURN);
+FITTING("jmp_near", "", "{disp32} jmp 1f", "int3\n 1:" RETURN);
+FITTING("jmp_last", "", PROBED, "jmp 1f\n int3\n 1:" RETURN);
+FITTING("tail_call", "", "jmp kprobes_test_callee", "");
+FITTING("call", "", "call kprobes_test_callee", RETURN);
+FITTING("call_last", "", PROBED, "call kprobes_test_callee\n" RETURN);
+FITTING("call_reg_last", "lea kprobes_test_callee(%rip), %rbx", "lea 1(%rax), %rax",
+	INDIRECT "call *%rbx\n" RETURN);
+FITTING("ret_last", "", "lea 1(%rax), %rax", RETURN);
+FITTING("ret_before_padding", "", PROBED, RETURN);
+FITTING("rip_first", "", "mov kprobes_test_cell(%rip), %rax", RETURN);
+FITTING("rip_last", "", PROBED, "lea kprobes_test_cell(%rip), %rbx\n" RETURN);
+FITTING("stack", "", "push %rdx", "push %rsp\n pop %rbx\n sub %rsp, %rbx\n pop %rax\n" RETURN);
+FITTING("flags", "", "pushfq", "pop %rbx\n" PROBED "\n" RETURN);
+FITTING("cli", "", "cli", "lea 1(%rax), %rax\n" RETURN);
+FITTING("sti", "", "sti", "lea 1(%rax), %rax\n" RETURN);
+FITTING("std", "", "std", "lea 1(%rax), %rax\n cld\n" RETURN);
+FITTING("rep_stos", "lea (%rsi), %rdi", "rep stosb", "lea 1(%rax), %rax\n" RETURN);
 
 /* Only what is behind the first byte must not be jumped to, up to the last one. */
-FIT("jcc_to_first", "cmp $1, %ecx\n je 881f\n inc %rbx", PROBED, FOLLOWING RETURN);
-FIT("jcc_behind", "", PROBED, FOLLOWING "2: dec %rcx\n jg 2b\n" RETURN);
-FIT("loop_behind", "inc %rcx", PROBED, FOLLOWING "2: inc %rbx\n loop 2b\n" RETURN);
-FIT("return_to_first", "call kprobes_test_callee", PROBED, FOLLOWING RETURN);
-FIT("label_to_first", JUMP_LABEL("881f"), PROBED, FOLLOWING RETURN);
-FIT("label_behind", JUMP_LABEL("4f"), PROBED, FOLLOWING "4:" RETURN);
-FIT("pointer_to_behind", ".pushsection .rodata\n .balign 8\n .quad 4f\n .popsection\n",
-    PROBED, FOLLOWING "4:" ANNOTATE_NOENDBR RETURN);
-FIT("fixup_elsewhere", "3: mov (%rdi), %rbx", PROBED,
-    FOLLOWING RETURN "int3\n 4:" RETURN _ASM_EXTABLE(3b, 4b));
+FITTING("jcc_to_first", "cmp $1, %ecx\n je 881f\n inc %rbx", PROBED, FOLLOWING RETURN);
+FITTING("jcc_behind", "", PROBED, FOLLOWING "2: dec %rcx\n jg 2b\n" RETURN);
+FITTING("loop_behind", "inc %rcx", PROBED, FOLLOWING "2: inc %rbx\n loop 2b\n" RETURN);
+FITTING("return_to_first", "call kprobes_test_callee", PROBED, FOLLOWING RETURN);
+FITTING("label_to_first", JUMP_LABEL("881f"), PROBED, FOLLOWING RETURN);
+FITTING("label_behind", JUMP_LABEL("4f"), PROBED, FOLLOWING "4:" RETURN);
+FITTING("pointer_to_behind", ".pushsection .rodata\n .balign 8\n .quad 4f\n .popsection\n",
+	PROBED, FOLLOWING "4:" ANNOTATE_NOENDBR RETURN);
+FITTING("fixup_elsewhere", "3: mov (%rdi), %rbx", PROBED,
+	FOLLOWING RETURN "int3\n 4:" RETURN _ASM_EXTABLE(3b, 4b));
 
 /* Branches. */
-UNFIT("jcc_back", "", PROBED, FOLLOWING "dec %rcx\n jg 1b\n" RETURN);
-UNFIT("jcc_near_back", "", PROBED, FOLLOWING "dec %rcx\n {disp32} jg 1b\n" RETURN);
-UNFIT("jmp_back", "", PROBED, FOLLOWING "dec %rcx\n jle 2f\n jmp 1b\n 2:" RETURN);
-UNFIT("jmp_near_back", "", PROBED,
-      FOLLOWING "dec %rcx\n jle 2f\n {disp32} jmp 1b\n 2:" RETURN);
-UNFIT("jcc_forward", "cmp $1, %ecx\n je 1f", PROBED, FOLLOWING RETURN);
-UNFIT("loop_back", "inc %rcx", PROBED, FOLLOWING "loop 1b\n" RETURN);
-UNFIT("jrcxz_forward", "jrcxz 1f", PROBED, FOLLOWING RETURN);
-UNFIT("call_back", "", PROBED,
-      FOLLOWING "dec %rcx\n js 2f\n"
-      "999: .pushsection .discard.intra_function_calls\n .long 999b\n .popsection\n"
-      "call 1b\n 2:" RETURN UNVALIDATED);
-UNFIT("from_cold_part", "cmp $1, %ecx\n je .Lkprobes_test_cold", PROBED,
-      ".Lkprobes_test_warm: lea 1(%rax), %rax\n" RETURN UNVALIDATED);
+REFUSED("jcc_back", "", PROBED, FOLLOWING "dec %rcx\n jg 1b\n" RETURN);
+REFUSED("jcc_near_back", "", PROBED, FOLLOWING "dec %rcx\n {disp32} jg 1b\n" RETURN);
+REFUSED("jmp_back", "", PROBED, FOLLOWING "dec %rcx\n jle 2f\n jmp 1b\n 2:" RETURN);
+REFUSED("jmp_near_back", "", PROBED,
+	FOLLOWING "dec %rcx\n jle 2f\n {disp32} jmp 1b\n 2:" RETURN);
+REFUSED("jcc_forward", "cmp $1, %ecx\n je 1f", PROBED, FOLLOWING RETURN);
+REFUSED("loop_back", "inc %rcx", PROBED, FOLLOWING "loop 1b\n" RETURN);
+REFUSED("jrcxz_forward", "jrcxz 1f", PROBED, FOLLOWING RETURN);
+REFUSED("call_back", "", PROBED,
+	FOLLOWING "dec %rcx\n js 2f\n"
+	"999: .pushsection .discard.intra_function_calls\n .long 999b\n .popsection\n"
+	"call 1b\n 2:" RETURN UNVALIDATED);
+REFUSED("from_cold_part", "cmp $1, %ecx\n je .Lkprobes_test_cold", PROBED,
+	".Lkprobes_test_warm: lea 1(%rax), %rax\n" RETURN UNVALIDATED);
 
 /* The part of that function which another symbol covers. */
 asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".type kprobes_test_cold_part, @function\n"
-    "kprobes_test_cold_part:\n"
-    "880:\n"
-    "	int3\n"
-    ".Lkprobes_test_cold:\n"
-    "	lea 7(%rax), %rax\n"
-    "	jmp .Lkprobes_test_warm\n"
-    ".size kprobes_test_cold_part, . - 880b\n"
-    UNVALIDATED
-    ".popsection\n");
+	".balign 16\n"
+	".type kprobes_test_cold_part, @function\n"
+	"kprobes_test_cold_part:\n"
+	"880:\n"
+	"	int3\n"
+	".Lkprobes_test_cold:\n"
+	"	lea 7(%rax), %rax\n"
+	"	jmp .Lkprobes_test_warm\n"
+	".size kprobes_test_cold_part, . - 880b\n"
+	UNVALIDATED
+	".popsection\n");
 
 /* What else execution comes from. */
-UNFIT("endbr", "", "nop",
-      "1: endbr64\n"
-      ".pushsection .rodata\n .long 1b - .\n .popsection\n" RETURN);
-UNFIT("label", JUMP_LABEL("1f"), PROBED, FOLLOWING RETURN);
-UNFIT("fixup", "3: mov (%rdi), %rbx", PROBED, FOLLOWING RETURN _ASM_EXTABLE(3b, 1b));
-UNFIT("lea", "lea 1f(%rip), %r11\n" GO_TO_R11, PROBED,
-      ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
-UNFIT("mov", "mov $1f, %r11\n" GO_TO_R11, PROBED,
-      ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
-UNFIT("movabs", "movabs $1f, %r11\n" GO_TO_R11, PROBED,
-      ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
-UNFIT("push", "push $1f\n pop %r11\n" GO_TO_R11, PROBED,
-      ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
-UNFIT("rodata",
-      ".pushsection .rodata\n .balign 8\n 4: .quad 1f\n .popsection\n"
-      "mov 4b(%rip), %r11\n" GO_TO_R11, PROBED,
-      ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
-UNFIT("ro_after_init",
-      ".pushsection .data..ro_after_init, \"aw\"\n .balign 8\n 4: .quad 1f\n .popsection\n"
-      "mov 4b(%rip), %r11\n" GO_TO_R11, PROBED,
-      ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
-UNFIT("data",
-      ".pushsection .data\n .balign 8\n 4: .quad 1f\n .popsection\n"
-      "mov 4b(%rip), %r11\n" GO_TO_R11, PROBED,
-      ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
-UNFIT("symbol", "cmp $1, %ecx\n je kprobes_test_inner_symbol", PROBED,
-      "kprobes_test_inner_symbol: lea 1(%rax), %rax\n" RETURN UNVALIDATED);
+REFUSED("endbr", "", "nop",
+	"1: endbr64\n"
+	".pushsection .rodata\n .long 1b - .\n .popsection\n" RETURN);
+REFUSED("label", JUMP_LABEL("1f"), PROBED, FOLLOWING RETURN);
+REFUSED("fixup", "3: mov (%rdi), %rbx", PROBED, FOLLOWING RETURN _ASM_EXTABLE(3b, 1b));
+REFUSED("lea", "lea 1f(%rip), %r11\n" GO_TO_R11, PROBED,
+	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+REFUSED("mov", "mov $1f, %r11\n" GO_TO_R11, PROBED,
+	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+REFUSED("movabs", "movabs $1f, %r11\n" GO_TO_R11, PROBED,
+	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+REFUSED("push", "push $1f\n pop %r11\n" GO_TO_R11, PROBED,
+	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+REFUSED("rodata",
+	".pushsection .rodata\n .balign 8\n 4: .quad 1f\n .popsection\n"
+	"mov 4b(%rip), %r11\n" GO_TO_R11, PROBED,
+	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+REFUSED("ro_after_init",
+	".pushsection .data..ro_after_init, \"aw\"\n .balign 8\n 4: .quad 1f\n .popsection\n"
+	"mov 4b(%rip), %r11\n" GO_TO_R11, PROBED,
+	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+REFUSED("data",
+	".pushsection .data\n .balign 8\n 4: .quad 1f\n .popsection\n"
+	"mov 4b(%rip), %r11\n" GO_TO_R11, PROBED,
+	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+REFUSED("symbol", "cmp $1, %ecx\n je kprobes_test_inner_symbol", PROBED,
+	"kprobes_test_inner_symbol: lea 1(%rax), %rax\n" RETURN UNVALIDATED);
 
 /* An indirect jump that goes nobody knows where; here, nowhere. */
 #define NEVER(insn)	"cmp $7, %ecx\n jne 3f\n" insn "\n int3\n 3:\n"
 
-UNFIT("jump_table",
-      ".pushsection .rodata\n .balign 4\n 4: .long 1f - 4b\n .popsection\n"
-      NEVER("push %rbx\n movslq 4b(%rip), %r11\n" INDIRECT "jmp *%r11"), PROBED,
-      ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+REFUSED("jump_table",
+	".pushsection .rodata\n .balign 4\n 4: .long 1f - 4b\n .popsection\n"
+	NEVER("push %rbx\n movslq 4b(%rip), %r11\n" INDIRECT "jmp *%r11"), PROBED,
+	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
 #ifdef CONFIG_MITIGATION_RETPOLINE
-UNFIT("thunk", NEVER("push %rbx\n jmp __x86_indirect_thunk_r11"), PROBED,
-      FOLLOWING RETURN UNVALIDATED);
+REFUSED("thunk", NEVER("push %rbx\n jmp __x86_indirect_thunk_r11"), PROBED,
+	FOLLOWING RETURN UNVALIDATED);
 #endif
 
 /* Instructions that cannot be run elsewhere. */
-UNFIT("call_middle", "lea kprobes_test_callee(%rip), %rbx", "push %rdx",
-      INDIRECT "call *%rbx\n pop %rdx\n lea 1(%rax), %rax\n" RETURN);
-UNFIT("return_of_call", "lea kprobes_test_callee(%rip), %rbx", INDIRECT "call *%rbx",
-      FOLLOWING RETURN);
-UNFIT("loop", "", PROBED, "loop 4f\n lea 1(%rax), %rax\n 4:" RETURN);
-UNFIT("jrcxz", "", PROBED, "jrcxz 4f\n lea 1(%rax), %rax\n 4:" RETURN);
-UNFIT("trap", "stc", "jc 4f", "ud2\n nop\n 4:" RETURN);
-UNFIT("extable_first", "", "mov (%rdi), %rbx",
-      "lea 1(%rax), %rax\n" RETURN "int3\n 4:" RETURN _ASM_EXTABLE(881b, 4b));
-UNFIT("extable_last", "", PROBED,
-      "3: mov (%rdi), %rbx\n" RETURN "int3\n 4:" RETURN _ASM_EXTABLE(3b, 4b));
+REFUSED("call_middle", "lea kprobes_test_callee(%rip), %rbx", "push %rdx",
+	INDIRECT "call *%rbx\n pop %rdx\n lea 1(%rax), %rax\n" RETURN);
+REFUSED("return_of_call", "lea kprobes_test_callee(%rip), %rbx", INDIRECT "call *%rbx",
+	FOLLOWING RETURN);
+REFUSED("loop", "", PROBED, "loop 4f\n lea 1(%rax), %rax\n 4:" RETURN);
+REFUSED("jrcxz", "", PROBED, "jrcxz 4f\n lea 1(%rax), %rax\n 4:" RETURN);
+REFUSED("trap", "stc", "jc 4f", "ud2\n nop\n 4:" RETURN);
+REFUSED("extable_first", "", "mov (%rdi), %rbx",
+	"lea 1(%rax), %rax\n" RETURN "int3\n 4:" RETURN _ASM_EXTABLE(881b, 4b));
+REFUSED("extable_last", "", PROBED,
+	"3: mov (%rdi), %rbx\n" RETURN "int3\n 4:" RETURN _ASM_EXTABLE(3b, 4b));
 
 /* What is of somebody else. */
-UNFIT("next_function", "", PROBED, RETURN "kprobes_test_next_function:" RETURN UNVALIDATED);
-UNFIT("label_inside", "", "nop", JUMP_LABEL("4f") FOLLOWING "4:" RETURN);
-UNFIT("label_last", "", PROBED, JUMP_LABEL("4f") FOLLOWING "4:" RETURN);
+REFUSED("next_function", "", PROBED, RETURN "kprobes_test_next_function:" RETURN UNVALIDATED);
+REFUSED("label_inside", "", "nop", JUMP_LABEL("4f") FOLLOWING "4:" RETURN);
+REFUSED("label_last", "", PROBED, JUMP_LABEL("4f") FOLLOWING "4:" RETURN);
 #if defined(CONFIG_HAVE_STATIC_CALL_INLINE) && defined(MODULE)
-UNFIT("static_call", "push %rsi", PROBED, "call __SCT__kprobes_test_call\n pop %rsi\n" RETURN);
+REFUSED("static_call", "push %rsi", PROBED, "call __SCT__kprobes_test_call\n pop %rsi\n" RETURN);
 #endif
 #ifdef CONFIG_FTRACE_MCOUNT_USE_CC
-UNFIT("ftrace", "", "nop",
-      "2: call __fentry__\n"
-      ".pushsection __mcount_loc, \"a\"\n .balign 8\n .quad 2b\n .popsection\n" RETURN);
+REFUSED("ftrace", "", "nop",
+	"2: call __fentry__\n"
+	".pushsection __mcount_loc, \"a\"\n .balign 8\n .quad 2b\n .popsection\n" RETURN);
 #endif
 
 asm(".pushsection .rodata.kprobes_test_fit, \"a\"\n"
-    "kprobes_test_fit_end:\n"
-    ".popsection\n"
-    ".pushsection .rodata.kprobes_test_unfit, \"a\"\n"
-    "kprobes_test_unfit_end:\n"
-    ".popsection\n");
+	"kprobes_test_fit_end:\n"
+	".popsection\n"
+	".pushsection .rodata.kprobes_test_unfit, \"a\"\n"
+	"kprobes_test_unfit_end:\n"
+	".popsection\n");
 
 static const void *next_snippet(const struct snippet *next, const struct snippet *end, char *desc)
 {
@@ -1020,10 +1022,14 @@ static const char * const calling_callers[] = {
 	"kprobes_test_calling", "kprobes_test_calling_middle", NULL
 };
 
-#define FRAME	kprobes_test_frame, kprobes_test_middle, frame_callers
-#define CALLING	kprobes_test_calling, kprobes_test_calling_middle, calling_callers
+#define FRAME(where)							\
+	{ "kprobes_test_frame", where,					\
+	  kprobes_test_frame, kprobes_test_middle, frame_callers }
+#define CALLING(where)							\
+	{ "kprobes_test_calling", where,				\
+	  kprobes_test_calling, kprobes_test_calling_middle, calling_callers }
 
-/**
+/*
  * struct traced_insn - An instruction in whose detour stacks are walked
  * @symbol:	The function,
  * @offset:	and where the instruction is in it, behind ENDBR.
@@ -1038,16 +1044,8 @@ static const struct traced_insn {
 	u64 (*caller)(u64 arg);
 	const char * const *callers;
 } traced_insns[] = {
-	{ "kprobes_test_frame", 0, FRAME },
-	{ "kprobes_test_frame", 1, FRAME },
-	{ "kprobes_test_frame", 3, FRAME },
-	{ "kprobes_test_frame", 7, FRAME },
-	{ "kprobes_test_calling", 0, CALLING },
-	{ "kprobes_test_calling", 1, CALLING },
-	{ "kprobes_test_calling", 5, CALLING },
-	{ "kprobes_test_calling", 6, CALLING },
-	{ "kprobes_test_calling", 10, CALLING },
-	{ "kprobes_test_calling", 15, CALLING },
+	FRAME(0), FRAME(1), FRAME(3), FRAME(7),
+	CALLING(0), CALLING(1), CALLING(5), CALLING(6), CALLING(10), CALLING(15),
 };
 
 static void traced_insn_desc(const struct traced_insn *insn, char *desc)

@@ -31,13 +31,25 @@ static_assert(offsetof(struct kprobe_ctlblk, regs) == KPROBE_CTLBLK_REGS);
  * @framed:	Where those that an exception pushes have been.
  * @restored:	Where those that it pops are left in the stack.
  * @ip:		The operand that is what handlers see as the instruction pointer,
- *		and so on.
+ * @site:	the site,
+ * @direct:	where in it the number of the probe is that is called directly,
+ * @number:	that number,
+ * @probe:	that probe,
+ * @handler:	and, in a call, its handler.
  */
 struct detour_template {
 	const u8 *code;
+	const u32 *end;
 	const u32 *branches;
-	const u32 *end, *entry, *framed, *restored;
-	const u32 *ip, *site, *direct, *number, *probe, *handler;
+	const u32 *entry;
+	const u32 *framed;
+	const u32 *restored;
+	const u32 *ip;
+	const u32 *site;
+	const u32 *direct;
+	const u32 *number;
+	const u32 *probe;
+	const u32 *handler;
 };
 
 #define TEMPLATE(name) {			\

@@ -241,7 +241,8 @@ do_reads() {
 add_crowd() {
 	added=0
 	while [ $added -lt $crowd ] && read -r place; do
-		! add_event "p:kprobes/crowd$added $place" 2>>"$output.refused" || added=$((added + 1))
+		! add_event "p:kprobes/crowd$added $place" 2>>"$output.refused" ||
+			added=$((added + 1))
 	done <"$instructions"
 	echo "$added added"
 	[ $added = $crowd ]
@@ -289,7 +290,8 @@ check "the event is hit" hit_by_work jump
 check "it has missed nothing" [ "$(missed jump)" = 0 ]
 check "its detour is known to kallsyms" grep -E '^[0-9a-f]+ t kprobe_optinsn_page' /proc/kallsyms
 check "it is counted as a jump" [ "$(number jump)/$(number breakpoint)" = 1/0 ]
-check "the neighbour is counted as disarmed" [ "$(number disarmed)/$(number 'disabled probes')" = 1/1 ]
+check "the neighbour is counted as disarmed" \
+	[ "$(number disarmed)/$(number 'disabled probes')" = 1/1 ]
 check "numbers add up" adds_up
 
 enable_event jump 0
@@ -362,7 +364,8 @@ check "at least $((crowd * share / 100)) are optimised, it is $count" \
 	[ "$count" -ge $((crowd * share / 100)) ]
 check "the workload runs with them" workload
 check "many of them are hit" are_hit $((crowd / 20))
-awk '{ hit += $2 > 0; hits += $2 } END { print "# " hit " are hit, " hits " times" }' $tracing/kprobe_profile
+awk '{ hit += $2 > 0; hits += $2 } END { print "# " hit " are hit, " hits " times" }' \
+	$tracing/kprobe_profile
 check "numbers add up with them" adds_up
 echo 0 >$knob
 check "switched off, none is optimised" [ "$(optimized)" = 0 ]

@@ -53,8 +53,8 @@ is_hit() {	# EVENT: more than it was
 
 # Wherever an instruction begins in the function that is called each second.
 add_events() {
-	function=$(awk -v module="[$module]" '/ do_simple_thread_func/ && $4 == module { print $3 }' \
-		/proc/kallsyms)
+	function=$(awk -v module="[$module]" '
+		/ do_simple_thread_func/ && $4 == module { print $3 }' /proc/kallsyms)
 	events=0
 	for offset in $(seq 0 64); do
 		add_event "p:kprobes/at$offset $module:$function+$offset" 2>/dev/null || continue
