@@ -457,25 +457,39 @@ static int run_in_handler(struct test_probe *p, struct pt_regs *regs)
 	return 0;
 }
 
+/* Probe 'b' is in @snippet, which is run by the handler of 'a'. */
+static void register_skipped(struct kunit *test, struct kprobe *a, struct kprobe *b,
+			     const struct snippet *snippet)
+{
+	test_probe('a')->act = run_in_handler;
+	test_probe('a')->data = (unsigned long)snippet;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+}
+
+static void expect_skipped(struct kunit *test, const struct kprobe *a, const struct kprobe *b,
+			   const struct cpu_state *expected, const char *calls)
+{
+	unsigned int off;
+
+	for (off = 1; off < INPUTS; off += 2) {
+		set_input(off);
+		EXPECT_CALL(test, TRACED, calls);
+		expect_state(test, &expected[off], "skipped", off);
+	}
+	KUNIT_EXPECT_EQ(test, b->nmissed, INPUTS / 2);
+	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+}
+
 static void skipped_insn_does_the_same(struct kunit *test)
 {
 	const struct snippet *snippet = test->param_value;
 	const struct cpu_state *expected = expect_what_is_unprobed(test, snippet);
 	struct kprobe *a = post_probe('a', TRACED->symbol);
 	struct kprobe *b = snippet_probe('b', snippet, true);
-	unsigned int off;
 
-	test_probe('a')->act = run_in_handler;
-	test_probe('a')->data = (unsigned long)snippet;
-	ASSERT_REGISTERED(test, a);
-	ASSERT_REGISTERED(test, b);
-	for (off = 1; off < INPUTS; off += 2) {
-		set_input(off);
-		EXPECT_CALL(test, TRACED, "aA");
-		expect_state(test, &expected[off], "skipped", off);
-	}
-	KUNIT_EXPECT_EQ(test, b->nmissed, INPUTS / 2);
-	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+	register_skipped(test, a, b, snippet);
+	expect_skipped(test, a, b, expected, "aA");
 }
 
 static void inside_of_insn_is_not_probed(struct kunit *test)

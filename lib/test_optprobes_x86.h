@@ -309,20 +309,10 @@ static void skipped_displaced_insns_do_the_same(struct kunit *test)
 	const struct cpu_state *expected = expect_what_is_unprobed(test, snippet);
 	struct kprobe *a = probe('a', TRACED->symbol);
 	struct kprobe *b = snippet_probe('b', snippet, false);
-	unsigned int off;
 
-	test_probe('a')->act = run_in_handler;
-	test_probe('a')->data = (unsigned long)snippet;
-	ASSERT_REGISTERED(test, a);
-	ASSERT_REGISTERED(test, b);
+	register_skipped(test, a, b, snippet);
 	ASSERT_OPTIMIZED(test, b);
-	for (off = 1; off < INPUTS; off += 2) {
-		set_input(off);
-		EXPECT_CALL(test, TRACED, "a");
-		expect_state(test, &expected[off], "skipped", off);
-	}
-	KUNIT_EXPECT_EQ(test, b->nmissed, INPUTS / 2);
-	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+	expect_skipped(test, a, b, expected, "a");
 }
 
 /* On the way to a jump and back there are moments of which none must be seen. */

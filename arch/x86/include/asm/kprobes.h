@@ -129,8 +129,7 @@ struct kprobe_ctlblk {
  * struct arch_optimized_insn - A detour
  * @insn:	The detour, or NULL.
  * @post:	Its second half for when there are post handlers, or NULL.
- * @plain:	The copies of the displaced instructions, in @insn.
- * @rest:	Those behind the first one.
+ * @rest:	In @insn, the copies of the displaced instructions behind the first one.
  * @direct:	The number of the probe whose handler is called directly, or 0.
  * @size:	How many bytes of instructions are displaced.
  * @code:	Those bytes.
@@ -138,7 +137,6 @@ struct kprobe_ctlblk {
 struct arch_optimized_insn {
 	kprobe_opcode_t *insn;
 	kprobe_opcode_t *post;
-	kprobe_opcode_t *plain;
 	kprobe_opcode_t *rest;
 	u32 direct;
 	u8 size;

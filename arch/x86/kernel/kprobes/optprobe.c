@@ -249,7 +249,6 @@ static int make_first_half(struct arch_optimized_insn *op, struct kprobe_site *s
 	if (len < 0)
 		return len;
 	put_jump(code, op->insn, len, addr + op->size);
-	op->plain = op->insn + kprobe_detour_end;
 	op->rest = op->insn + rest;
 	if (op->post) {
 		put_jump(code, op->insn, kprobe_detour_called,
@@ -363,7 +362,7 @@ void arch_use_detour(struct optimized_kprobe *op, bool use)
 {
 	struct arch_specific_insn *ainsn = &op->kp.ainsn;
 
-	WRITE_ONCE(ainsn->boost, use ? op->optinsn.plain : ainsn->insn);
+	WRITE_ONCE(ainsn->boost, use ? op->optinsn.insn + kprobe_detour_end : ainsn->insn);
 	WRITE_ONCE(ainsn->next, use ? op->optinsn.rest : op->kp.addr + ainsn->size);
 }
 
@@ -420,16 +419,6 @@ void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_li
 		list_move_tail(&op->list, done_list);
 	}
 	text_poke_finish();
-}
-
-void arch_unoptimize_kprobe(struct optimized_kprobe *op)
-{
-	u8 jump[JMP32_INSN_SIZE], code[JMP32_INSN_SIZE];
-
-	make_jump(jump, op);
-	memcpy(code, op->optinsn.code, sizeof(code));
-	code[0] = INT3_INSN_OPCODE;
-	text_poke_bp(op->kp.addr, code, sizeof(code), jump);
 }
 
 /* -------------------------------------------------------------- unwinding */
