@@ -207,6 +207,19 @@ static bool is_table_jump(const struct insn *insn)
 }
 
 /*
+ * jmp *table(,%reg,8): the addresses in the table are found with all others that
+ * are in data.
+ */
+static bool is_absolute_table_jump(const struct insn *insn)
+{
+	const u8 sib = insn->sib.bytes[0];
+
+	return insn_opcode(insn) == 0xff && insn->sib.nbytes &&
+	       X86_MODRM_MOD(insn->modrm.bytes[0]) == 0 && X86_SIB_BASE(sib) == 5 &&
+	       X86_SIB_SCALE(sib) == 3 && is_table_jump(insn);
+}
+
+/*
  * Does this indirect jump leave the function, for another one that returns to
  * the caller? Where the frame is released, or there has not been one.
  */
@@ -289,7 +302,7 @@ static bool add_targets(const struct branch_map *map, struct frame *frame,
 	} else {
 		add_operands(map, insn, end);
 	}
-	return indirect && !is_tail_call(frame, insn);
+	return indirect && !is_absolute_table_jump(insn) && !is_tail_call(frame, insn);
 }
 
 /* The jump that a static call's trampoline begins with is patched. */
