@@ -513,6 +513,18 @@ static void trap_is_not_probed(struct kunit *test)
 	EXPECT_REFUSED(test, a, -EILSEQ);
 }
 
+#if defined(CONFIG_HAVE_STATIC_CALL_INLINE) && defined(MODULE)
+static void static_call_trampoline_is_not_probed(struct kunit *test)
+{
+	expect_reserved(test, (unsigned long)STATIC_CALL_TRAMP_ADDR(kprobes_test_call));
+}
+#else
+static void static_call_trampoline_is_not_probed(struct kunit *test)
+{
+	kunit_skip(test, "no patched static calls, or not a module");
+}
+#endif
+
 /* ---------------------------------------------------- faults of the instruction */
 
 static const struct fault {
@@ -974,6 +986,7 @@ static struct kunit_case kprobes_x86_cases[] = {
 	KUNIT_CASE_PARAM(skipped_insn_does_the_same, snippet_gen_params),
 	KUNIT_CASE_PARAM(inside_of_insn_is_not_probed, snippet_gen_params),
 	KUNIT_CASE(trap_is_not_probed),
+	KUNIT_CASE(static_call_trampoline_is_not_probed),
 	KUNIT_CASE_PARAM(fault_is_fixed_up, fault_gen_params),
 	KUNIT_CASE_PARAM(skipped_fault_is_fixed_up, fault_gen_params),
 	KUNIT_CASE(fault_may_sleep),

@@ -305,15 +305,6 @@ static bool add_targets(const struct branch_map *map, struct frame *frame,
 	return indirect && !is_absolute_table_jump(insn) && !is_tail_call(frame, insn);
 }
 
-/* The jump that a static call's trampoline begins with is patched. */
-static bool is_static_call_tramp(const u8 *code, size_t len)
-{
-	static const u8 signature[] = { 0x0f, 0xb9, 0xcc };
-
-	return len >= JMP32_INSN_SIZE + sizeof(signature) &&
-	       !memcmp(code + JMP32_INSN_SIZE, signature, sizeof(signature));
-}
-
 static size_t cfi_data_size(const u8 *code, size_t len)
 {
 	return IS_ENABLED(CONFIG_CFI_CLANG) ? cfi_check_size(code, len) : 0;

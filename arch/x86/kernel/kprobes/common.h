@@ -96,6 +96,7 @@ struct insn_traits {
 struct insn_traits analyse_insn(const struct insn *insn);
 
 size_t cfi_check_size(const u8 *code, size_t len);
+bool is_static_call_tramp(const u8 *code, size_t len);
 
 /* The opcodes of VEX and EVEX, which the maps of the others do not describe. */
 #define OPCODE_VEX		0xc400

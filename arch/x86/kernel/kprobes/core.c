@@ -496,11 +496,14 @@ static bool hides_insn(const u8 *code, unsigned long addr)
 #endif
 }
 
-/* The size of a check of an indirect call's target that begins here, or 0. */
+/* How many bytes from here on must stay what they are. */
 static unsigned int reserved_size(const struct insn *insn)
 {
-	return IS_ENABLED(CONFIG_CFI_CLANG) ?
-		cfi_check_size(insn->kaddr, insn->end_kaddr - insn->kaddr) : 0;
+	size_t len = insn->end_kaddr - insn->kaddr;
+
+	if (is_static_call_tramp(insn->kaddr, len))
+		return JMP32_INSN_SIZE;
+	return IS_ENABLED(CONFIG_CFI_CLANG) ? cfi_check_size(insn->kaddr, len) : 0;
 }
 
 int arch_seek_insn(unsigned long *pos, unsigned long addr)

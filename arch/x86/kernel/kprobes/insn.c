@@ -351,3 +351,22 @@ size_t cfi_check_size(const u8 *code, size_t len)
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(cfi_check_size);
+
+/**
+ * is_static_call_tramp() - Is this the trampoline of a static call?
+ * @code: the address of an instruction, or of a copy of the text from there on
+ * @len: how many bytes can be read at @code
+ *
+ * Its first instruction, a jump or a return, is patched, and nothing else may be
+ * found there. What is behind that is a signature.
+ *
+ * Return: whether it is
+ */
+bool is_static_call_tramp(const u8 *code, size_t len)
+{
+	static const u8 signature[] = { 0x0f, 0xb9, 0xcc };
+
+	return len >= JMP32_INSN_SIZE + sizeof(signature) &&
+	       !memcmp(code + JMP32_INSN_SIZE, signature, sizeof(signature));
+}
+EXPORT_SYMBOL_IF_KUNIT(is_static_call_tramp);
