@@ -787,6 +787,7 @@ static int module_changed(struct notifier_block *nb, unsigned long state, void *
 static struct notifier_block module_nb = {
 	.notifier_call = module_changed,
 	.priority = 3,
+		reserved_forget_module(mod);
 };
 
 /**

@@ -513,6 +513,56 @@ static void trap_is_not_probed(struct kunit *test)
 	EXPECT_REFUSED(test, a, -EILSEQ);
 }
 
+/*
+ * The kernel's own tables of what is reserved are not for modules to see. But there
+ * are functions that have such instructions for sure, of which something is known.
+ */
+static const struct reserved_insn {
+	const char *desc;
+	const char *symbol;
+	u8 code[4];
+	unsigned int size;
+	bool is_there;
+} reserved_insns[] = {
+	{ "warning", "refcount_warn_saturate", { 0x0f, 0x0b }, 2, IS_ENABLED(CONFIG_BUG) },
+	{ "jump label", "kfree", { 0x0f, 0x1f, 0x44, 0x00 }, 4,
+	  IS_ENABLED(CONFIG_JUMP_LABEL) && IS_ENABLED(CONFIG_TRACEPOINTS) },
+	/* Of might_sleep(), and whatever that is at present: here nothing else is reserved. */
+	{ "static call", "mutex_lock", { }, 0,
+	  IS_ENABLED(CONFIG_HAVE_STATIC_CALL_INLINE) && IS_ENABLED(CONFIG_PREEMPT_DYNAMIC) },
+};
+
+KUNIT_ARRAY_PARAM_DESC(reserved_insn, reserved_insns, desc);
+
+static void kernels_reserved_insn_is_not_probed(struct kunit *test)
+{
+	const struct reserved_insn *insn = test->param_value;
+	struct kprobe *a = probe('a', insn->symbol);
+	unsigned int refused = 0;
+	const u8 *code;
+
+	if (!insn->is_there)
+		kunit_skip(test, "not in this kernel");
+	ASSERT_REGISTERED(test, a);
+	code = (const u8 *)a->addr;
+	unregister_kprobe(a);
+	for (unsigned int i = CALL_INSN_SIZE; i < (insn->size ? 300 : 40); i++) {
+		if (memcmp(code + i, insn->code, insn->size))
+			continue;
+		a->symbol_name = NULL;
+		a->addr = (kprobe_opcode_t *)code + i;
+		switch (register_kprobe(a)) {
+		case 0:
+			unregister_kprobe(a);
+			break;
+		case -EINVAL:
+			refused++;
+			break;
+		}
+	}
+	KUNIT_EXPECT_GT(test, refused, 0);
+}
+
 #if defined(CONFIG_HAVE_STATIC_CALL_INLINE) && defined(MODULE)
 static void static_call_trampoline_is_not_probed(struct kunit *test)
 {
@@ -986,6 +1036,7 @@ static struct kunit_case kprobes_x86_cases[] = {
 	KUNIT_CASE_PARAM(skipped_insn_does_the_same, snippet_gen_params),
 	KUNIT_CASE_PARAM(inside_of_insn_is_not_probed, snippet_gen_params),
 	KUNIT_CASE(trap_is_not_probed),
+	KUNIT_CASE_PARAM(kernels_reserved_insn_is_not_probed, reserved_insn_gen_params),
 	KUNIT_CASE(static_call_trampoline_is_not_probed),
 	KUNIT_CASE_PARAM(fault_is_fixed_up, fault_gen_params),
 	KUNIT_CASE_PARAM(skipped_fault_is_fixed_up, fault_gen_params),

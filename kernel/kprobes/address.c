@@ -4,12 +4,9 @@
  */
 #include "internal.h"
 
-#include <linux/bug.h>
-#include <linux/jump_label.h>
 #include <linux/kallsyms.h>
 #include <linux/memory.h>
 #include <linux/module.h>
-#include <linux/static_call.h>
 #include <linux/string.h>
 
 /**
@@ -123,16 +120,6 @@ static int check_text(unsigned long addr)
 	return core_kernel_text(addr) ? 0 : check_module(addr);
 }
 
-/* Instructions that somebody else patches, or finds by their address. */
-static bool is_reserved(unsigned long addr)
-{
-	void *text = (void *)addr;
-
-	return jump_label_text_reserved(text, text) ||
-	       static_call_text_reserved(text, text) ||
-	       find_bug(addr);
-}
-
 /* The preamble with the hash of a function's type is data to its callers. */
 static bool is_cfi_preamble(unsigned long addr)
 {
@@ -201,7 +188,7 @@ int kprobe_check_address(struct kprobe_address *where, struct insn_cursor *curso
 		where->flags |= KPROBE_FLAG_FTRACE;
 		return 0;
 	}
-	if (is_reserved(where->addr) || is_cfi_preamble(where->addr))
+	if (kprobe_reserved(where->addr) || is_cfi_preamble(where->addr))
 		return -EINVAL;
 	return check_boundary(where->addr, cursor);
 }

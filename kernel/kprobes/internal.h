@@ -82,6 +82,10 @@ int kprobe_check_address(struct kprobe_address *where, struct insn_cursor *curso
 void blacklist_add_module(const struct module *mod);
 void blacklist_remove_module(const struct module *mod);
 void blacklist_init(void);
+/* reserved.c */
+bool kprobe_reserved(unsigned long addr);
+void reserved_forget_module(const struct module *mod);
+
 unsigned long blacklist_next(unsigned long addr, unsigned long *end);
 
 /* arm.c */
