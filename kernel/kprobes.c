@@ -523,7 +523,7 @@ int register_kprobes(struct kprobe **kps, int num)
 	if (!err)
 		return 0;
 	if (published)
-		synchronize_rcu();
+		kprobes_wait_for_handlers();
 	restore_requests(reqs, num);
 	return err;
 }
@@ -552,6 +552,20 @@ int register_kprobe(struct kprobe *p)
 EXPORT_SYMBOL_GPL(register_kprobe);
 
 /**
+ * kprobes_wait_for_handlers - Wait for those that run
+ *
+ * An expedited grace period interrupts CPUs that are busy. So has the patching
+ * that comes before, and those who attach probes one by one have thousands of them.
+ *
+ * Context: Process context. When it returns, no handler runs any more of a probe
+ *	that has been unlinked before.
+ */
+void kprobes_wait_for_handlers(void)
+{
+	synchronize_rcu_expedited();
+}
+
+/**
  * unregister_kprobes - Unregister several probes
  * @kps: The probes. Of one that is not registered, @addr is cleared.
  * @num: How many. Nothing is done if it is not positive.
@@ -559,7 +573,7 @@ EXPORT_SYMBOL_GPL(register_kprobe);
  * When it returns, no handler of theirs runs or will run, and they are the
  * caller's to free.
  *
- * Context: Process context. Waits for one grace period.
+ * Context: Process context. Waits for one grace period, an expedited one.
  */
 void unregister_kprobes(struct kprobe **kps, int num)
 {
@@ -585,7 +599,7 @@ void unregister_kprobes(struct kprobe **kps, int num)
 	if (!found)
 		return;
 
-	synchronize_rcu();
+	kprobes_wait_for_handlers();
 	for (i = 0; i < num; i++)
 		if (kps[i]->addr)
 			INIT_LIST_HEAD(&kps[i]->list);

@@ -78,10 +78,6 @@ struct insn_cursor {
 int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where);
 int kprobe_check_address(struct kprobe_address *where, struct insn_cursor *cursor);
 
-/* blacklist.c */
-void blacklist_add_module(const struct module *mod);
-void blacklist_remove_module(const struct module *mod);
-void blacklist_init(void);
 /* reserved.c */
 bool kprobe_reserved(unsigned long addr);
 void reserved_forget_module(const struct module *mod);

@@ -64,7 +64,7 @@ static void undo_kretprobes(struct kretprobe **rps, int num)
 {
 	for (int i = 0; i < num; i++)
 		kretprobe_pool_stop(rps[i]);
-	synchronize_rcu();
+	kprobes_wait_for_handlers();
 	kretprobe_pools_settle();
 	for (int i = 0; i < num; i++)
 		kretprobe_pool_put(rps[i]);
@@ -162,7 +162,7 @@ EXPORT_SYMBOL_GPL(register_kretprobe);
  * When it returns, no handler of theirs runs or will run, and they are the
  * caller's to free. Calls may be in flight for as long as they like.
  *
- * Context: Process context. Waits for one grace period.
+ * Context: Process context. Waits for one grace period, an expedited one.
  */
 void unregister_kretprobes(struct kretprobe **rps, int num)
 {
