@@ -28,6 +28,9 @@
 
 extern struct mutex kprobe_mutex;
 
+/* What works behind people's backs does so in pieces: nobody waits long for the mutex. */
+#define SITES_AT_A_TIME	128
+
 /* Units of a slot. An architecture may put more into it than an instruction. */
 #ifndef KPROBE_SLOT_SIZE
 #define KPROBE_SLOT_SIZE	MAX_INSN_SIZE

@@ -27,9 +27,6 @@
 
 #include <kunit/visibility.h>
 
-/* Sites are worked on in pieces, so that nobody waits long for kprobe_mutex. */
-#define SITES_AT_A_TIME	128
-
 /* Time for a site to stay, and for others to come, before work begins. */
 #define OPTIMIZE_DELAY	(HZ / 20)
 

@@ -338,7 +338,8 @@ static void site_free(struct kprobe_site *site)
 	kfree_rcu(site, rcu);
 }
 
-static void reap_sites(struct work_struct *work)
+/* Free a few, so that nobody waits long for kprobe_mutex. Returns whether there are more. */
+static bool reap_few(struct list_head *batch)
 {
 	struct kprobe_site *site, *next;
 	LIST_HEAD(batch);
@@ -350,12 +351,23 @@ static void reap_sites(struct work_struct *work)
 	cpus_read_lock();
 	cpus_read_unlock();
 
+	unsigned int n = 0;
+
 	guard(mutex)(&kprobe_mutex);
-	list_for_each_entry_safe(site, next, &batch, retired) {
+	list_for_each_entry_safe(site, next, batch, retired) {
+		if (n++ == SITES_AT_A_TIME)
+			return true;
 		list_del_init(&site->retired);
 		site_free(site);
 	}
 	table_shrink();
+	return false;
+}
+
+static void reap_sites(struct work_struct *work)
+{
+	while (reap_few(&batch))
+		cond_resched();
 }
 
 static DECLARE_WORK(site_reaper, reap_sites);
