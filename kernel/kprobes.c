@@ -787,6 +787,7 @@ static int module_changed(struct notifier_block *nb, unsigned long state, void *
 		lose_module_text(mod, MOD_INIT_TEXT);
 		lose_module_text(mod, MOD_TEXT);
 		blacklist_remove_module(mod);
+		reserved_forget_module(mod);
 		arch_forget_text(mod);
 		break;
 	}
@@ -801,7 +802,6 @@ static int module_changed(struct notifier_block *nb, unsigned long state, void *
 static struct notifier_block module_nb = {
 	.notifier_call = module_changed,
 	.priority = 3,
-		reserved_forget_module(mod);
 };
 
 /**
@@ -854,6 +854,7 @@ static int __init init_kprobes(void)
 {
 	int err;
 
+	sites_init();
 	blacklist_init();
 	err = arch_init_kprobes();
 	if (!err)

@@ -49,13 +49,15 @@ enum kprobe_site_state {
  *		detour, and its @list is a link in one of the optimiser's lists.
  * @only:	Its one probe, if that is enabled and has a pre handler; or NULL:
  *		then @kp.list is to be walked. Written under kprobe_mutex.
- * @direct:	The number of its one probe, if it is in @only; or 0. Written
- *		under kprobe_mutex.
  * @ops:	The ftrace_ops that it is armed with, or NULL. While a site changes
  *		hands, two bring every hit: this one counts. Written under
  *		kprobe_mutex.
- * @state:	Written under kprobe_mutex by site_set_state().
- * @unfit:	Why there is no jump: an error of optimize_site(), or 0.
+ * @direct:	The number of its one probe, if it is in @only; or 0. Written
+ *		under kprobe_mutex.
+ * @unfit:	Why there is no jump: an error of arch_prepare_optimized_kprobe() or
+ *		of optimizer.c, or 0. kprobe_mutex.
+ * @state:	An enum kprobe_site_state. Written under kprobe_mutex by
+ *		site_set_state().
  * @node:	In the ordered index. kprobe_mutex.
  * @batch:	In the batch that a call works on. kprobe_mutex.
  * @retired:	In a list of those to be freed. kprobe_mutex.
@@ -73,14 +75,16 @@ struct kprobe_site {
 #endif
 	};
 	struct kprobe *only;
-	unsigned int direct;
 	struct ftrace_ops *ops;
-	enum kprobe_site_state state;
-	int unfit;
+	unsigned int direct;
+	s16 unfit;
+	u8 state;
 	struct rb_node node;
 	struct list_head batch;
-	struct list_head retired;
-	struct rcu_head rcu;
+	union {
+		struct list_head retired;
+		struct rcu_head rcu;
+	};
 };
 
 static __always_inline struct kprobe_site *site_of(struct kprobe *kp)

@@ -54,6 +54,7 @@ static inline bool site_is_armed(const struct kprobe_site *site)
 }
 
 /* site.c */
+void sites_init(void);
 int site_reserve(unsigned int count);
 struct kprobe_site *site_create(unsigned long addr, u32 flags);
 void site_destroy(struct kprobe_site *site);
@@ -85,6 +86,10 @@ int kprobe_check_address(struct kprobe_address *where, struct insn_cursor *curso
 bool kprobe_reserved(unsigned long addr);
 void reserved_forget_module(const struct module *mod);
 
+/* blacklist.c */
+void blacklist_add_module(const struct module *mod);
+void blacklist_remove_module(const struct module *mod);
+void blacklist_init(void);
 unsigned long blacklist_next(unsigned long addr, unsigned long *end);
 
 /* arm.c */
@@ -178,6 +183,7 @@ static inline bool is_return_probe(const struct kprobe *p)
 
 /* kprobes.c */
 int kprobes_check_new(struct kprobe **kps, int num);
+void kprobes_wait_for_handlers(void);
 bool kprobes_enabled(void);
 int kprobes_set_enabled(bool on);
 

@@ -10,6 +10,7 @@
 #include "internal.h"
 
 #include <linux/cpu.h>
+#include <linux/init.h>
 #include <linux/kprobes_hit.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -28,6 +29,14 @@ struct kprobe_table __rcu *kprobe_table = RCU_INITIALIZER(&empty_table);
 
 static struct kprobe tombstone;
 static struct rb_root site_tree = RB_ROOT;
+
+static struct kmem_cache *site_cache __ro_after_init;
+
+/* sites_init - Prepare for the first site. */
+void __init sites_init(void)
+{
+	site_cache = KMEM_CACHE(kprobe_site, SLAB_PANIC);
+}
 
 /**
  * get_kprobe - Find the site at an address
@@ -226,7 +235,7 @@ static void site_remove_slots(struct kprobe_site *site)
  */
 struct kprobe_site *site_create(unsigned long addr, u32 flags)
 {
-	struct kprobe_site *site __free(kfree) = kzalloc(sizeof(*site), GFP_KERNEL);
+	struct kprobe_site *site __free(kfree) = kmem_cache_zalloc(site_cache, GFP_KERNEL);
 	int err;
 
 	lockdep_assert_held(&kprobe_mutex);
@@ -342,15 +351,6 @@ static void site_free(struct kprobe_site *site)
 static bool reap_few(struct list_head *batch)
 {
 	struct kprobe_site *site, *next;
-	LIST_HEAD(batch);
-
-	scoped_guard(mutex, &kprobe_mutex)
-		list_splice_init(&retired_sites, &batch);
-
-	synchronize_rcu_tasks();
-	cpus_read_lock();
-	cpus_read_unlock();
-
 	unsigned int n = 0;
 
 	guard(mutex)(&kprobe_mutex);
@@ -366,6 +366,15 @@ static bool reap_few(struct list_head *batch)
 
 static void reap_sites(struct work_struct *work)
 {
+	LIST_HEAD(batch);
+
+	scoped_guard(mutex, &kprobe_mutex)
+		list_splice_init(&retired_sites, &batch);
+
+	synchronize_rcu_tasks();
+	cpus_read_lock();
+	cpus_read_unlock();
+
 	while (reap_few(&batch))
 		cond_resched();
 }
