@@ -19,21 +19,55 @@ static void *shown(struct seq_file *m, unsigned long addr)
 
 /* list: a line for each probe, in the order of addresses */
 
+/**
+ * struct list_place - Where in the list the next piece of it starts
+ * @pos:	How many sites come before.
+ * @addr:	The address of the site.
+ * @same:	How many of those before are there, too: all but the last are gone.
+ */
+struct list_place {
+	loff_t pos;
+	unsigned long addr;
+	unsigned int same;
+};
+
+static struct kprobe_site *site_at(const struct list_place *place)
+{
+	struct kprobe_site *site = site_first_from(place->addr);
+
+	for (unsigned int n = place->same; n && site && site_addr(site) == place->addr; n--)
+		site = site_next(site);
+	return site;
+}
+
+static struct kprobe_site *advance(struct list_place *place, struct kprobe_site *site)
+{
+	struct kprobe_site *next = site_next(site);
+
+	place->pos++;
+	place->same = next && site_addr(next) == site_addr(site) ? place->same + 1 : 0;
+	place->addr = next ? site_addr(next) : ULONG_MAX;
+	return next;
+}
+
 static void *list_start(struct seq_file *m, loff_t *pos)
 {
+	struct list_place *place = m->private;
 	struct kprobe_site *site;
-	loff_t skip = *pos;
 
 	mutex_lock(&kprobe_mutex);
-	for (site = site_first_from(0); site && skip; skip--)
-		site = site_next(site);
+	if (place->pos > *pos)
+		*place = (struct list_place){ };
+	site = site_at(place);
+	while (site && place->pos < *pos)
+		site = advance(place, site);
 	return site;
 }
 
 static void *list_next(struct seq_file *m, void *site, loff_t *pos)
 {
 	++*pos;
-	return site_next(site);
+	return advance(m->private, site);
 }
 
 static void list_stop(struct seq_file *m, void *site)
@@ -88,14 +122,14 @@ static const struct seq_operations list_sops = {
 static int list_open(struct inode *inode, struct file *file)
 {
 	wait_for_optimizer_a_while();
-	return seq_open(file, &list_sops);
+	return seq_open_private(file, &list_sops, sizeof(struct list_place));
 }
 
 static const struct file_operations list_fops = {
 	.open		= list_open,
 	.read		= seq_read,
 	.llseek		= seq_lseek,
-	.release	= seq_release,
+	.release	= seq_release_private,
 };
 
 /* blacklist: a line for each function */
