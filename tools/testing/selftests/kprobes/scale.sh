@@ -1,0 +1,123 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Thousands of probes at once: every function of the kernel, random instructions.
+#
+# usage: scale.sh [FILE]
+# FILE has random instructions of the kernel, one SYMBOL+OFFSET a line; it is
+# `instructions` if that is there.
+. ./lib.sh
+. ./workload.sh
+
+instructions=$(realpath "${1-instructions}")
+crowd=20000
+share=90	# per cent of them that have to be optimised
+rounds=10
+round_crowd=5000
+run=/sys/module/kprobe_scale/parameters/run
+
+modinfo kprobe_scale >/dev/null 2>&1 || skip_all "no module kprobe_scale"
+[ -r "$instructions" ] || skip_all "no list of instructions"
+on_exit '! [ -e $run ] || rmmod kprobe_scale'
+
+# With what can be probed of a list.
+load() {	# LIST
+	! [ -e $run ] || rmmod kprobe_scale
+	dmesg -c >/dev/null
+	modprobe kprobe_scale targets="$1"
+	targets=$(dmesg | sed -n 's/.*kprobe_scale: targets //p')
+	echo "targets: $targets"
+	[ -n "$targets" ]
+}
+
+# The addresses of the kernel's functions, as far as it says that they are any.
+functions() {
+	awk '$2 ~ /^[Tt]$/ && NF == 3 && $3 !~ /^__pfx_/ { print "0x" $1 }' /proc/kallsyms | sort -u
+}
+
+command() {	# WORD...
+	dmesg -c >/dev/null
+	echo "$*" >$run
+	status=$?
+	dmesg | sed -n 's/.*kprobe_scale: /# ns: /p' >>"$output.times"
+	return $status
+}
+
+number() {	# NAME
+	sed -n "s/^$1: //p" $kprobes/stats
+}
+
+# Of all probes and what they need nothing is left but what is being freed.
+is_empty() {
+	for i in $(seq 100); do
+		[ "$(number probes)/$(number sites)" != 0/0 ] || return 0
+		sleep 0.1
+	done
+	grep -v ': 0$' $kprobes/stats
+	return 1
+}
+
+pages() {	# of slots and detours
+	grep -cE ' kprobe_(opt)?insn_page\>' /proc/kallsyms
+}
+
+# Kilobytes that the kernel has taken for its objects, and for executable code.
+taken() {
+	echo 1 >/proc/sys/vm/drop_caches
+	awk '/^(Slab|VmallocUsed|Percpu):/ { sum += $2 } END { print sum }' /proc/meminfo
+}
+
+one_round() {
+	command attach $round_crowd && cat $kprobes/list >/dev/null && peak=$(taken) &&
+		command detach && is_empty && sleep 0.2 && after=$(taken)
+}
+
+# What is freed comes back sooner or later: the first rounds say how much later. If
+# a hundredth of each round were left behind, it would be a tenth in the end.
+all_rounds() {
+	most=0
+	for round in $(seq $rounds); do
+		one_round || return 1
+		[ "$round" -gt 3 ] || [ "$after" -lt "$most" ] || most=$after
+		echo "round $round: $peak kB with probes, $after without"
+	done
+	cost=$((peak - after))
+	echo "bytes for a probe: $((cost * 1024 / round_crowd)); growth: $((after - most)) kB"
+	[ "$cost" -gt 1000 ] && [ $(((after - most) * 16)) -lt $cost ]
+}
+
+plan 20
+
+functions >"$output.functions"
+check "functions can be probed" load "$output.functions"
+echo "# $targets of $(wc -l <"$output.functions")"
+check "nearly all" [ $((targets * 20)) -gt $(($(wc -l <"$output.functions") * 17)) ]
+check "probes are attached to all of these at once" command attach "$targets"
+check "they are there" [ "$(number probes)" = "$targets" ]
+check "a workload runs with them" workload
+check "they are detached" command detach
+check "none is left" is_empty
+
+before=$(pages)
+check "random instructions can be probed" load "$instructions"
+check "which are $crowd and more" [ "$targets" -ge $crowd ]
+check "probes are attached to $crowd of them" command attach $crowd
+check "they are there, too" [ "$(number probes)" = $crowd ]
+check "a workload runs while they are optimised" workload
+check "the list has all" [ "$(wc -l <$kprobes/list)" = $crowd ]
+sed 's/^/# /' $kprobes/stats
+count=$(number jump)
+if [ -e /proc/sys/debug/kprobes-optimization ]; then
+	check "at least $((crowd * share / 100)) are optimised, it is $count" \
+		[ "$count" -ge $((crowd * share / 100)) ]
+else
+	skip "nine of ten are optimised" "no CONFIG_OPTPROBES"
+fi
+check "a workload runs with them, too" workload
+check "they are detached, too" command detach
+check "none of them is left" is_empty
+
+check "memory is given back, $rounds times" all_rounds
+sed 's/^/# /' "$output"
+check "all pages are given back" [ "$(pages)" = "$before" ]
+sed '/targets/d' "$output.times"
+check "the module unloads" rmmod kprobe_scale
