@@ -1,89 +1,85 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What does a hit cost, and what does registration?
+ * What does a hit cost?
  *
- *	insmod kprobe_bench.ko functions=/tmp/functions
- *	dmesg | grep kprobe_bench:
+ *	insmod kprobe_bench.ko
+ *	echo KIND >/sys/module/kprobe_bench/parameters/run
  *
- * prints for each kind of probe the nanoseconds that a hit adds to a call of a
- * probed function, and then the same with many other probes registered. And, if
- * a file with names of functions is given, one on each line, how long it takes
- * to register probes on all of them at once, and to unregister them.
+ * measures one of these, and tells the kernel log:
  *
- * For breakpoints to be what is measured, debug.kprobes-optimization has to be 0.
- * When it is 1, and the module is loaded,
+ *	plain		the nanoseconds that a hit adds to a call of a function, for
+ *			probes that are hit by a breakpoint or through ftrace;
+ *			debug.kprobes-optimization has to be 0
+ *	optimized	the same for jumps; it has to be 1
+ *	parallel	how many hits there are in a second on two CPUs, of one probe
+ *			and of one for each CPU
  *
- *	echo 1 >/sys/module/kprobe_bench/parameters/optimized
- *
- * measures the jumps that take their place.
- *
- * All are exact in a virtual machine that counts each instruction as a
- * nanosecond: qemu-system-x86_64 -icount shift=0,sleep=off.
+ * Nanoseconds are exact in a virtual machine that counts each instruction as one:
+ * qemu-system-x86_64 -icount shift=0,sleep=off. Hits in a second tell little there,
+ * and in any virtual machine something only beside those of another kernel.
  *
  * See Documentation/trace/kprobes.rst.
  */
 #define pr_fmt(fmt)	KBUILD_MODNAME ": " fmt
 
+#include <linux/cleanup.h>
+#include <linux/compiler.h>
+#include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/irqflags.h>
-#include <linux/kernel_read_file.h>
 #include <linux/kprobes.h>
+#include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
-#include <linux/slab.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
 #include <linux/string.h>
-#include <linux/stringify.h>
-#include <linux/vmalloc.h>
 
 #define ROUNDS		20	/* the fastest counts */
 #define CALLS		500	/* a round */
-#define MAX_OTHERS	1000
+#define CPUS		2
+#define SECONDS		2	/* of hits on all CPUs */
 
-static unsigned int others = MAX_OTHERS;
-module_param(others, uint, 0444);
-MODULE_PARM_DESC(others, "how many other probes, at the most " __stringify(MAX_OTHERS));
+/*
+ * Functions that do the same. A jump has room in them; and equal ones, of which the
+ * compiler would make one, are told apart by what it takes for instructions.
+ */
+#define NOPS(name)	asm volatile("nop; nop; nop; nop; nop; nop; nop; nop # " name)
 
-static char *functions;
-module_param(functions, charp, 0444);
-MODULE_PARM_DESC(functions, "a file with names of functions, to be probed all at once");
-
-/* Equal functions. No ftrace in these: a probe is a breakpoint. */
+/* No ftrace in these: a probe is a breakpoint. */
 
 static noinline notrace void bench_nops(void)
 {
-	asm volatile("nop; nop; nop");
+	NOPS("nops");
+}
+
+static noinline notrace void bench_nops_too(void)
+{
+	NOPS("nops, too");
 }
 
 static noinline notrace void bench_unprobed_nops(void)
 {
-	asm volatile("nop; nop; nop");
+	NOPS("unprobed nops");
 }
 
 /* These begin with the call of ftrace, or what is in its place. */
 
 static noinline void bench_traced_nops(void)
 {
-	asm volatile("nop; nop; nop");
+	NOPS("traced nops");
+}
+
+static noinline void bench_traced_nops_too(void)
+{
+	NOPS("traced nops, too");
 }
 
 static noinline void bench_unprobed_traced_nops(void)
 {
-	asm volatile("nop; nop; nop");
-}
-
-/*
- * Never called: one instruction for each of the other probes, and some more, as
- * the compiler may put others in front of them.
- */
-#define SPARE		16
-
-static noinline notrace void bench_uncalled(void)
-{
-	asm volatile(".rept " __stringify(SPARE + MAX_OTHERS) "\n"
-		     "	nop\n"
-		     ".endr");
+	NOPS("unprobed traced nops");
 }
 
 static int on_hit(struct kprobe *p, struct pt_regs *regs)
@@ -99,6 +95,8 @@ static int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	return 0;
 }
+
+/* -------------------------------------------------------------------- one hit */
 
 /**
  * struct bench - A kind of probe
@@ -134,14 +132,22 @@ static const struct bench benches[] = {
 	  .optimized = true },
 };
 
-/* Is the probe what is to be measured, or does it become so? */
-static bool is_ready(const struct bench *bench, struct kprobe *probe)
+/* Kernels do not agree on which probe is said to be optimised: the text tells. */
+static u8 probed_byte(const struct kprobe *p)
 {
-	unsigned int tries = 200;
+	return READ_ONCE(*(u8 *)p->addr);
+}
 
-	while (bench->optimized && !kprobe_optimized(probe) && tries--)
+static bool becomes_optimized(const struct kprobe *p)
+{
+	u8 breakpoint = probed_byte(p);
+
+	for (unsigned int tries = 0; tries < 200; tries++) {
+		if (probed_byte(p) != breakpoint)
+			return true;
 		msleep(20);
-	return !!kprobe_optimized(probe) == bench->optimized;
+	}
+	return false;
 }
 
 static u64 time_calls(void (*function)(void))
@@ -161,14 +167,22 @@ static u64 time_calls(void (*function)(void))
 	return best;
 }
 
-static void report(const struct bench *bench, const char *with)
+static int measure(const struct bench *bench, const struct kprobe *p)
 {
-	s64 cost = time_calls(bench->probed) - time_calls(bench->unprobed);
+	u8 byte;
+	s64 cost;
 
-	pr_info("%s%s %lld\n", bench->name, with, div_s64(cost + CALLS / 2, CALLS));
+	if (bench->optimized && !becomes_optimized(p))
+		return -EAGAIN;
+	byte = probed_byte(p);
+	cost = time_calls(bench->probed) - time_calls(bench->unprobed);
+	if (byte != probed_byte(p))
+		return -EAGAIN;
+	pr_info("%s %lld\n", bench->name, div_s64(cost + CALLS / 2, CALLS));
+	return 0;
 }
 
-static int run_kprobe(const struct bench *bench, const char *with)
+static int run_kprobe(const struct bench *bench)
 {
 	struct kprobe probe = {
 		.symbol_name	= bench->symbol,
@@ -179,15 +193,12 @@ static int run_kprobe(const struct bench *bench, const char *with)
 
 	if (err)
 		return err;
-	if (is_ready(bench, &probe))
-		report(bench, with);
-	else
-		err = -EAGAIN;
+	err = measure(bench, &probe);
 	unregister_kprobe(&probe);
 	return err;
 }
 
-static int run_kretprobe(const struct bench *bench, const char *with)
+static int run_kretprobe(const struct bench *bench)
 {
 	struct kretprobe probe = {
 		.kp.symbol_name	= bench->symbol,
@@ -197,152 +208,170 @@ static int run_kretprobe(const struct bench *bench, const char *with)
 
 	if (err)
 		return err;
-	if (is_ready(bench, &probe.kp))
-		report(bench, with);
-	else
-		err = -EAGAIN;
+	err = measure(bench, &probe.kp);
 	unregister_kretprobe(&probe);
 	return err;
 }
 
-static int run_bench(const struct bench *bench, const char *with)
+/* A kernel that cannot do one of them can do the others. */
+static int run_benches(bool optimized)
 {
-	int err = bench->returns ? run_kretprobe(bench, with) : run_kprobe(bench, with);
+	int failed = 0;
 
-	if (err)
-		pr_err("cannot probe %s: %pe\n", bench->symbol, ERR_PTR(err));
+	for (unsigned int i = 0; i < ARRAY_SIZE(benches); i++) {
+		const struct bench *bench = &benches[i];
+		int err;
+
+		if (bench->optimized != optimized)
+			continue;
+		err = bench->returns ? run_kretprobe(bench) : run_kprobe(bench);
+		if (err) {
+			pr_err("no %s: %pe\n", bench->name, ERR_PTR(err));
+			failed = err;
+		}
+	}
+	return failed;
+}
+
+/* --------------------------------------------------------------- hits on all CPUs */
+
+/**
+ * struct caller - A thread that calls a function
+ * @task:	The thread.
+ * @function:	The function.
+ * @calls:	How often it was called.
+ */
+struct caller {
+	struct task_struct *task;
+	void (*function)(void);
+	u64 calls;
+};
+
+static int call_until_stopped(void *data)
+{
+	struct caller *caller = data;
+
+	while (!kthread_should_stop()) {
+		for (unsigned int i = 0; i < CALLS; i++)
+			caller->function();
+		caller->calls += CALLS;
+		cond_resched();
+	}
+	return 0;
+}
+
+static int call_everywhere(struct caller *callers)
+{
+	unsigned int started = 0;
+	int cpu, err = 0;
+
+	for_each_online_cpu(cpu) {
+		if (started == CPUS)
+			break;
+		callers[started].task = kthread_create_on_cpu(call_until_stopped, &callers[started],
+							      cpu, "kprobe_bench/%u");
+		if (IS_ERR(callers[started].task)) {
+			err = PTR_ERR(callers[started].task);
+			break;
+		}
+		wake_up_process(callers[started++].task);
+	}
+	if (!err)
+		msleep(SECONDS * MSEC_PER_SEC);
+	while (started)
+		kthread_stop(callers[--started].task);
 	return err;
 }
 
-static int run_benches(const char *with, bool optimized)
+/**
+ * struct parallel - A kind of probes to be hit on all CPUs
+ * @name:	Its name in the output.
+ * @symbols:	The functions that are probed, one for each CPU.
+ * @functions:	The same.
+ */
+static const struct parallel {
+	const char *name;
+	const char *symbols[CPUS];
+	void (*functions[CPUS])(void);
+} parallels[] = {
+	{ "breakpoint", { "bench_nops", "bench_nops_too" }, { bench_nops, bench_nops_too } },
+	{ "fentry", { "bench_traced_nops", "bench_traced_nops_too" },
+	  { bench_traced_nops, bench_traced_nops_too } },
+};
+
+static int run_parallel(const struct parallel *parallel, bool shared)
+{
+	struct caller callers[CPUS] = { };
+	struct kprobe probes[CPUS] = { };
+	struct kprobe *array[CPUS];
+	u64 hits = 0;
+	int err;
+
+	for (unsigned int i = 0; i < CPUS; i++) {
+		probes[i].symbol_name = parallel->symbols[i];
+		probes[i].pre_handler = on_hit;
+		array[i] = &probes[i];
+		callers[i].function = parallel->functions[shared ? 0 : i];
+	}
+	err = register_kprobes(array, CPUS);
+	if (err)
+		return err;
+	err = call_everywhere(callers);
+	unregister_kprobes(array, CPUS);
+	for (unsigned int i = 0; i < CPUS; i++)
+		hits += callers[i].calls;
+	if (!err)
+		pr_info("%s-%s %llu\n", shared ? "shared" : "own", parallel->name,
+			div_u64(hits, SECONDS));
+	return err;
+}
+
+static int run_parallels(void)
 {
 	int err = 0;
 
-	for (unsigned int i = 0; i < ARRAY_SIZE(benches) && !err; i++)
-		if (benches[i].optimized == optimized)
-			err = run_bench(&benches[i], with);
+	for (unsigned int i = 0; i < ARRAY_SIZE(parallels) && !err; i++) {
+		err = run_parallel(&parallels[i], true);
+		if (!err)
+			err = run_parallel(&parallels[i], false);
+	}
 	return err;
 }
 
-static int run_among_others(struct kprobe *probes, struct kprobe **array, bool optimized)
-{
-	char with[32];
-	int err;
+/* --------------------------------------------------------------------- module */
 
-	for (unsigned int i = 0; i < others; i++) {
-		probes[i].addr = (kprobe_opcode_t *)bench_uncalled;
-		probes[i].offset = (SPARE + i) * sizeof(kprobe_opcode_t);
-		probes[i].pre_handler = on_hit;
-		array[i] = &probes[i];
-	}
-	err = register_kprobes(array, others);
-	if (err) {
-		pr_err("cannot register %u other probes: %pe\n", others, ERR_PTR(err));
-		return err;
-	}
-	snprintf(with, sizeof(with), "+%u", others);
-	err = run_benches(with, optimized);
-	unregister_kprobes(array, others);
-	return err;
+static int run(const char *kind, const struct kernel_param *param)
+{
+	static DEFINE_MUTEX(lock);
+
+	/* A module is not optimised while it is still on its way in. */
+	if (THIS_MODULE->state != MODULE_STATE_LIVE)
+		return -EAGAIN;
+	guard(mutex)(&lock);
+	if (sysfs_streq(kind, "plain"))
+		return run_benches(false);
+	if (sysfs_streq(kind, "optimized"))
+		return run_benches(true);
+	if (sysfs_streq(kind, "parallel"))
+		return run_parallels();
+	return -EINVAL;
 }
 
-static int run_hits(bool optimized)
-{
-	struct kprobe **array;
-	struct kprobe *probes;
-	int err;
+static const struct kernel_param_ops run_ops = { .set = run };
+module_param_cb(run, &run_ops, NULL, 0200);
+MODULE_PARM_DESC(run, "write what to measure: plain, optimized or parallel");
 
-	others = clamp(others, 1, MAX_OTHERS);
-	probes = kvcalloc(others, sizeof(*probes), GFP_KERNEL);
-	array = kvcalloc(others, sizeof(*array), GFP_KERNEL);
-	err = probes && array ? run_benches("", optimized) : -ENOMEM;
-	if (!err)
-		err = run_among_others(probes, array, optimized);
-	kvfree(array);
-	kvfree(probes);
-	return err;
-}
-
-/* Register probes on all functions that are named, and unregister them. */
-static int time_registration(char *names, unsigned int count)
-{
-	struct kprobe *probes = kvcalloc(count, sizeof(*probes), GFP_KERNEL);
-	struct kprobe **array = kvcalloc(count, sizeof(*array), GFP_KERNEL);
-	ktime_t start, registered, unregistered;
-	int err = -ENOMEM;
-
-	if (!probes || !array)
-		goto out;
-	for (unsigned int i = 0; i < count; i++) {
-		probes[i].symbol_name = strsep(&names, "\n");
-		probes[i].pre_handler = on_hit;
-		array[i] = &probes[i];
-	}
-	start = ktime_get();
-	err = register_kprobes(array, count);
-	registered = ktime_get();
-	if (err) {
-		pr_err("cannot register %u probes: %pe\n", count, ERR_PTR(err));
-		goto out;
-	}
-	unregister_kprobes(array, count);
-	unregistered = ktime_get();
-	pr_info("register-%u %lld\n", count, ktime_to_ns(ktime_sub(registered, start)));
-	pr_info("unregister-%u %lld\n", count,
-		ktime_to_ns(ktime_sub(unregistered, registered)));
-out:
-	kvfree(array);
-	kvfree(probes);
-	return err;
-}
-
-static int run_registration(void)
-{
-	unsigned int count = 0;
-	void *data = NULL;
-	ssize_t size;
-	char *names;
-	int err;
-
-	size = kernel_read_file_from_path(functions, 0, &data, INT_MAX, NULL, READING_UNKNOWN);
-	if (size < 0) {
-		pr_err("cannot read %s: %pe\n", functions, ERR_PTR(size));
-		return size;
-	}
-	names = kmemdup_nul(data, size, GFP_KERNEL);
-	vfree(data);
-	if (!names)
-		return -ENOMEM;
-	for (ssize_t i = 0; i < size; i++)
-		count += names[i] == '\n';
-	err = count ? time_registration(names, count) : -EINVAL;
-	kfree(names);
-	return err;
-}
-
-/* A module is not optimised while it is still on its way in. */
-static int run_optimized(const char *value, const struct kernel_param *param)
-{
-	return THIS_MODULE->state == MODULE_STATE_LIVE ? run_hits(true) : -EAGAIN;
-}
-
-static const struct kernel_param_ops optimized_ops = { .set = run_optimized };
-module_param_cb(optimized, &optimized_ops, NULL, 0200);
-MODULE_PARM_DESC(optimized, "write 1: measure probes that have been optimised");
-
+/* Nothing is left to be undone. */
 static int __init bench_init(void)
 {
-	int err = run_hits(false);
-
-	return err || !functions ? err : run_registration();
+	return 0;
 }
 module_init(bench_init);
 
-/* Nothing is left to be undone. */
 static void __exit bench_exit(void)
 {
 }
 module_exit(bench_exit);
 
-MODULE_DESCRIPTION("Measure the cost of a probe's hit");
+MODULE_DESCRIPTION("Measure what a probe's hit costs");
 MODULE_LICENSE("GPL");

@@ -1,45 +1,45 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# What a hit costs, in instructions: only where one of them takes a nanosecond,
-# which the command line has to say with kp.icount=1.
+# What a hit costs, and what registration does, in instructions: only where one of
+# them takes a nanosecond, which the command line has to say with kp.icount=1.
 . ./lib.sh
+. ./measure.sh
 
 grep -qw kp.icount=1 /proc/cmdline || skip_all "instructions are not counted here"
+[ -r instructions ] || skip_all "no list of instructions"
 
 others=1000
-entries=1000
-
-# The names of $entries functions that can be probed at their entries, in an order
-# that has nothing to do with their places: each name is that of one function only.
-functions() {
-	awk -v blacklist=/sys/kernel/debug/kprobes/blacklist '
-		BEGIN {
-			while ((getline line <blacklist) > 0) {
-				split(line, field, "\t")
-				bad[field[2]] = 1
-			}
-			srand(6)
-		}
-		FNR == NR { count[$3]++; next }
-		NF == 1 && count[$1] == 1 && !($1 in bad) { print rand(), $1 }
-	' /proc/kallsyms /sys/kernel/tracing/available_filter_functions |
-	sort -n | awk -v n="$entries" 'NR <= n { print $2 }'
-}
-
-knob=/proc/sys/debug/kprobes-optimization
 before=$(cat $knob)
 on_exit 'echo $before >$knob'
+on_exit '! [ -e /sys/module/kprobe_scale ] || rmmod kprobe_scale'
+on_exit 'rmmod kprobe_bench'
 
-dmesg -c >/dev/null
-functions >"$output.functions"
-plan 21
-check "there are functions to probe" [ "$(wc -l <"$output.functions")" -eq "$entries" ]
-echo 0 >$knob
-check "the module loads" modprobe kprobe_bench others=$others functions="$output.functions"
-echo 1 >$knob
-check "it measures optimised probes" sh -c 'echo 1 >/sys/module/kprobe_bench/parameters/optimized'
-rmmod kprobe_bench
-dmesg | sed -n 's/.*kprobe_bench: //p' >"$output.costs"
+add() {	# SUFFIX: what is said goes to the costs, each name with the suffix
+	sed "s/-$others / /; s/ /$1 /" "$output" >>"$output.costs"
+}
+
+plan 32
+: >"$output.costs"
+check "the module loads" modprobe kprobe_bench
+check "hits are measured" measure_hits
+add ""
+head -n $((others * 2)) instructions >"$output.instructions"
+check "there are instructions to probe" load "$output.instructions"
+check "probes are attached" measure kprobe_scale attach $others
+add -instructions
+check "hits are measured with $others other probes" measure_hits
+add +$others
+check "they are detached" measure kprobe_scale detach
+check "they are attached one by one" measure kprobe_scale attach-single $others
+add -instructions
+check "and detached" measure kprobe_scale detach-single
+add -instructions
+some_functions $((others * 2)) >"$output.functions"
+check "there are functions to probe" load "$output.functions"
+check "probes are attached to them" measure kprobe_scale attach $others
+add -functions
+check "they are detached, too" measure kprobe_scale detach
+add -functions
 sed 's/^/# cost: /' "$output.costs"
 
 cost() {	# NAME: what it costs, a huge number if that is not known
@@ -77,5 +77,8 @@ no_growth fentry-return
 no_growth optimized
 no_growth optimized-post
 no_growth optimized-return
-at_most_ms register-$entries 82
-at_most_ms unregister-$entries 46
+at_most_ms attach-functions 82
+at_most_ms detach-functions 46
+at_most_ms attach-instructions 200
+at_most_ms attach-single-instructions 1200
+at_most_ms detach-single-instructions 400

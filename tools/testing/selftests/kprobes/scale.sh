@@ -7,39 +7,21 @@
 # `instructions` if that is there.
 . ./lib.sh
 . ./workload.sh
+. ./measure.sh
 
-instructions=$(realpath "${1-instructions}")
+instructions=${1-instructions}
 crowd=20000
 share=90	# per cent of them that have to be optimised
 rounds=10
 round_crowd=5000
-run=/sys/module/kprobe_scale/parameters/run
 
 modinfo kprobe_scale >/dev/null 2>&1 || skip_all "no module kprobe_scale"
 [ -r "$instructions" ] || skip_all "no list of instructions"
-on_exit '! [ -e $run ] || rmmod kprobe_scale'
+on_exit '! [ -e /sys/module/kprobe_scale ] || rmmod kprobe_scale'
 
-# With what can be probed of a list.
-load() {	# LIST
-	! [ -e $run ] || rmmod kprobe_scale
-	dmesg -c >/dev/null
-	modprobe kprobe_scale targets="$1"
-	targets=$(dmesg | sed -n 's/.*kprobe_scale: targets //p')
-	echo "targets: $targets"
-	[ -n "$targets" ]
-}
-
-# The addresses of the kernel's functions, as far as it says that they are any.
-functions() {
-	awk '$2 ~ /^[Tt]$/ && NF == 3 && $3 !~ /^__pfx_/ { print "0x" $1 }' /proc/kallsyms | sort -u
-}
-
+# Measure, and remember.
 command() {	# WORD...
-	dmesg -c >/dev/null
-	echo "$*" >$run
-	status=$?
-	dmesg | sed -n 's/.*kprobe_scale: /# ns: /p' >>"$output.times"
-	return $status
+	measure kprobe_scale "$@" >"$output.time" && cat "$output.time" >>"$output.times"
 }
 
 number() {	# NAME
@@ -87,7 +69,7 @@ all_rounds() {
 
 plan 20
 
-functions >"$output.functions"
+all_functions >"$output.functions"
 check "functions can be probed" load "$output.functions"
 echo "# $targets of $(wc -l <"$output.functions")"
 check "nearly all" [ $((targets * 20)) -gt $(($(wc -l <"$output.functions") * 17)) ]
@@ -106,7 +88,7 @@ check "a workload runs while they are optimised" workload
 check "the list has all" [ "$(wc -l <$kprobes/list)" = $crowd ]
 sed 's/^/# /' $kprobes/stats
 count=$(number jump)
-if [ -e /proc/sys/debug/kprobes-optimization ]; then
+if [ -e $knob ]; then
 	check "at least $((crowd * share / 100)) are optimised, it is $count" \
 		[ "$count" -ge $((crowd * share / 100)) ]
 else
@@ -119,5 +101,5 @@ check "none of them is left" is_empty
 check "memory is given back, $rounds times" all_rounds
 sed 's/^/# /' "$output"
 check "all pages are given back" [ "$(pages)" = "$before" ]
-sed '/targets/d' "$output.times"
+sed 's/^/# ns: /' "$output.times"
 check "the module unloads" rmmod kprobe_scale
