@@ -16,7 +16,8 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-#define TABLE_MIN_SIZE	64
+/* So large that a few functions in a row, which are far from random, do not collide. */
+#define TABLE_MIN_SIZE	1024
 
 /* Looked at long before the first site: alternatives are tested with an int3. */
 static struct kprobe_table empty_table = {

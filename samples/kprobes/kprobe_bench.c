@@ -12,7 +12,8 @@
  *			debug.kprobes-optimization has to be 0
  *	optimized	the same for jumps; it has to be 1
  *	parallel	how many hits there are in a second on two CPUs, of one probe
- *			and of one for each CPU
+ *			and of one for each CPU; again, with 0
+ *	parallel-optimized	the same for jumps
  *
  * Nanoseconds are exact in a virtual machine that counts each instruction as one:
  * qemu-system-x86_64 -icount shift=0,sleep=off. Hits in a second tell little there,
@@ -35,52 +36,83 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/sprintf.h>
 #include <linux/string.h>
 
 #define ROUNDS		20	/* the fastest counts */
-#define CALLS		500	/* a round */
+#define CALLS		512	/* a round */
 #define CPUS		2
 #define SECONDS		2	/* of hits on all CPUs */
 
 /*
- * Functions that do the same. A jump has room in them; and equal ones, of which the
- * compiler would make one, are told apart by what it takes for instructions.
+ * Each function is there several times: how long it takes to find a probe is a matter
+ * of luck, of where the functions are. The compiler would make one of those that are
+ * equal; an operand that is not used tells them apart.
  */
-#define NOPS(name)	asm volatile("nop; nop; nop; nop; nop; nop; nop; nop # " name)
+#define COPIES		8
 
-/* No ftrace in these: a probe is a breakpoint. */
+#define FOR_COPIES(do)	do(0) do(1) do(2) do(3) do(4) do(5) do(6) do(7)
 
-static noinline notrace void bench_nops(void)
-{
-	NOPS("nops");
+#define FUNCTION(name, attributes, insns)				\
+static noinline attributes void name(void)				\
+{									\
+	asm volatile(insns : : "i" (__COUNTER__));			\
 }
 
-static noinline notrace void bench_nops_too(void)
-{
-	NOPS("nops, too");
-}
-
-static noinline notrace void bench_unprobed_nops(void)
-{
-	NOPS("unprobed nops");
-}
+/* A jump has room in these. No ftrace: a probe is a breakpoint. */
+#define NOPS		"nop; nop; nop; nop; nop; nop; nop; nop"
+#define DEFINE_NOPS(n)							\
+	FUNCTION(bench_nops##n, notrace, NOPS)				\
+	FUNCTION(bench_unprobed_nops##n, notrace, NOPS)
+FOR_COPIES(DEFINE_NOPS)
 
 /* These begin with the call of ftrace, or what is in its place. */
+#define DEFINE_TRACED(n)						\
+	FUNCTION(bench_traced##n, , NOPS)				\
+	FUNCTION(bench_unprobed_traced##n, , NOPS)
+FOR_COPIES(DEFINE_TRACED)
 
-static noinline void bench_traced_nops(void)
-{
-	NOPS("traced nops");
-}
+/* What these begin with is not run elsewhere, but done by the breakpoint's handler. */
+#ifdef CONFIG_X86
+#define JUMP		"jmp 1f; 1:"
+#define DEFINE_JUMP(n)							\
+	FUNCTION(bench_jump##n, notrace, JUMP)				\
+	FUNCTION(bench_unprobed_jump##n, notrace, JUMP)
+FOR_COPIES(DEFINE_JUMP)
+#endif
 
-static noinline void bench_traced_nops_too(void)
-{
-	NOPS("traced nops, too");
-}
+/**
+ * struct functions - Functions that are equal
+ * @name:	What their names begin with. A number follows.
+ * @probed:	Those that are probed.
+ * @unprobed:	Those that are not.
+ */
+struct functions {
+	const char *name;
+	void (*probed[COPIES])(void);
+	void (*unprobed[COPIES])(void);
+};
 
-static noinline void bench_unprobed_traced_nops(void)
-{
-	NOPS("unprobed traced nops");
-}
+#define PROBED_NOPS(n)		bench_nops##n,
+#define UNPROBED_NOPS(n)	bench_unprobed_nops##n,
+static const struct functions nops = {
+	"bench_nops", { FOR_COPIES(PROBED_NOPS) }, { FOR_COPIES(UNPROBED_NOPS) }
+};
+
+#define PROBED_TRACED(n)	bench_traced##n,
+#define UNPROBED_TRACED(n)	bench_unprobed_traced##n,
+static const struct functions traced = {
+	"bench_traced", { FOR_COPIES(PROBED_TRACED) }, { FOR_COPIES(UNPROBED_TRACED) }
+};
+
+#ifdef CONFIG_X86
+#define PROBED_JUMP(n)		bench_jump##n,
+#define UNPROBED_JUMP(n)	bench_unprobed_jump##n,
+static const struct functions jumps = {
+	"bench_jump", { FOR_COPIES(PROBED_JUMP) }, { FOR_COPIES(UNPROBED_JUMP) }
+};
+#endif
 
 static int on_hit(struct kprobe *p, struct pt_regs *regs)
 {
@@ -96,40 +128,54 @@ static int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return 0;
 }
 
-/* -------------------------------------------------------------------- one hit */
+/* ---------------------------------------------------------------- kinds of probes */
 
 /**
  * struct bench - A kind of probe
  * @name:	Its name in the output.
- * @probed:	The function that is probed.
- * @unprobed:	One that is the same, but is not.
- * @symbol:	The name of @probed.
+ * @functions:	What is probed.
  * @post:	The post handler, or NULL.
  * @returns:	Whether it is a return probe.
  * @optimized:	Whether to wait until it has been optimised.
  */
 struct bench {
 	const char *name;
-	void (*probed)(void);
-	void (*unprobed)(void);
-	const char *symbol;
+	const struct functions *functions;
 	kprobe_post_handler_t post;
 	bool returns;
 	bool optimized;
 };
 
 static const struct bench benches[] = {
-	{ "breakpoint", bench_nops, bench_unprobed_nops, "bench_nops" },
-	{ "post", bench_nops, bench_unprobed_nops, "bench_nops", .post = after_hit },
-	{ "return", bench_nops, bench_unprobed_nops, "bench_nops", .returns = true },
-	{ "fentry", bench_traced_nops, bench_unprobed_traced_nops, "bench_traced_nops" },
-	{ "fentry-return", bench_traced_nops, bench_unprobed_traced_nops, "bench_traced_nops",
-	  .returns = true },
-	{ "optimized", bench_nops, bench_unprobed_nops, "bench_nops", .optimized = true },
-	{ "optimized-post", bench_nops, bench_unprobed_nops, "bench_nops", .post = after_hit,
-	  .optimized = true },
-	{ "optimized-return", bench_nops, bench_unprobed_nops, "bench_nops", .returns = true,
-	  .optimized = true },
+	{ "breakpoint", &nops },
+#ifdef CONFIG_X86
+	{ "emulated", &jumps },
+#endif
+	{ "post", &nops, .post = after_hit },
+	{ "return", &nops, .returns = true },
+	{ "fentry", &traced },
+	{ "fentry-return", &traced, .returns = true },
+	{ "optimized", &nops, .optimized = true },
+	{ "optimized-post", &nops, .post = after_hit, .optimized = true },
+	{ "optimized-return", &nops, .returns = true, .optimized = true },
+};
+
+/**
+ * struct probes - Probes on the copies of a function
+ * @symbol:	Their names.
+ * @kprobe:	The probes,
+ * @kretprobe:	or return probes.
+ * @kprobes:	The array for their registration,
+ * @kretprobes:	or that of return probes.
+ * @byte:	What the text shows there.
+ */
+struct probes {
+	char symbol[COPIES][32];
+	struct kprobe kprobe[COPIES];
+	struct kretprobe kretprobe[COPIES];
+	struct kprobe *kprobes[COPIES];
+	struct kretprobe *kretprobes[COPIES];
+	u8 byte[COPIES];
 };
 
 /* Kernels do not agree on which probe is said to be optimised: the text tells. */
@@ -138,19 +184,65 @@ static u8 probed_byte(const struct kprobe *p)
 	return READ_ONCE(*(u8 *)p->addr);
 }
 
-static bool becomes_optimized(const struct kprobe *p)
+static const struct kprobe *probe_of(const struct probes *probes, const struct bench *bench,
+				     unsigned int i)
 {
-	u8 breakpoint = probed_byte(p);
-
-	for (unsigned int tries = 0; tries < 200; tries++) {
-		if (probed_byte(p) != breakpoint)
-			return true;
-		msleep(20);
-	}
-	return false;
+	return bench->returns ? &probes->kretprobe[i].kp : &probes->kprobe[i];
 }
 
-static u64 time_calls(void (*function)(void))
+static int attach(struct probes *probes, const struct bench *bench)
+{
+	int err;
+
+	for (unsigned int i = 0; i < COPIES; i++) {
+		snprintf(probes->symbol[i], sizeof(probes->symbol[i]), "%s%u",
+			 bench->functions->name, i);
+		probes->kprobe[i] = (struct kprobe){
+			.symbol_name	= probes->symbol[i],
+			.pre_handler	= on_hit,
+			.post_handler	= bench->post,
+		};
+		probes->kretprobe[i] = (struct kretprobe){
+			.kp.symbol_name	= probes->symbol[i],
+			.handler	= on_return,
+		};
+		probes->kprobes[i] = &probes->kprobe[i];
+		probes->kretprobes[i] = &probes->kretprobe[i];
+	}
+	err = bench->returns ? register_kretprobes(probes->kretprobes, COPIES)
+			     : register_kprobes(probes->kprobes, COPIES);
+	for (unsigned int i = 0; i < COPIES && !err; i++)
+		probes->byte[i] = probed_byte(probe_of(probes, bench, i));
+	return err;
+}
+
+static void detach(struct probes *probes, const struct bench *bench)
+{
+	if (bench->returns)
+		unregister_kretprobes(probes->kretprobes, COPIES);
+	else
+		unregister_kprobes(probes->kprobes, COPIES);
+}
+
+/* Do all copies look otherwise than when the probes were registered, or none? */
+static bool all_look(const struct probes *probes, const struct bench *bench, bool changed)
+{
+	for (unsigned int i = 0; i < COPIES; i++)
+		if ((probed_byte(probe_of(probes, bench, i)) != probes->byte[i]) != changed)
+			return false;
+	return true;
+}
+
+static bool is_ready(const struct probes *probes, const struct bench *bench)
+{
+	unsigned int tries = bench->optimized ? 200 : 1;
+
+	while (!all_look(probes, bench, bench->optimized) && --tries)
+		msleep(20);
+	return tries;
+}
+
+static u64 time_calls(void (*const *functions)(void))
 {
 	unsigned long flags;
 	u64 best = U64_MAX;
@@ -160,56 +252,33 @@ static u64 time_calls(void (*function)(void))
 		local_irq_save(flags);
 		start = ktime_get();
 		for (unsigned int i = 0; i < CALLS; i++)
-			function();
+			functions[i % COPIES]();
 		best = min_t(u64, best, ktime_to_ns(ktime_sub(ktime_get(), start)));
 		local_irq_restore(flags);
 	}
 	return best;
 }
 
-static int measure(const struct bench *bench, const struct kprobe *p)
+static int measure(const struct bench *bench)
 {
-	u8 byte;
+	struct probes *probes __free(kfree) = kzalloc(sizeof(*probes), GFP_KERNEL);
 	s64 cost;
+	int err;
 
-	if (bench->optimized && !becomes_optimized(p))
-		return -EAGAIN;
-	byte = probed_byte(p);
-	cost = time_calls(bench->probed) - time_calls(bench->unprobed);
-	if (byte != probed_byte(p))
-		return -EAGAIN;
-	pr_info("%s %lld\n", bench->name, div_s64(cost + CALLS / 2, CALLS));
-	return 0;
-}
-
-static int run_kprobe(const struct bench *bench)
-{
-	struct kprobe probe = {
-		.symbol_name	= bench->symbol,
-		.pre_handler	= on_hit,
-		.post_handler	= bench->post,
-	};
-	int err = register_kprobe(&probe);
-
+	if (!probes)
+		return -ENOMEM;
+	err = attach(probes, bench);
 	if (err)
 		return err;
-	err = measure(bench, &probe);
-	unregister_kprobe(&probe);
-	return err;
-}
-
-static int run_kretprobe(const struct bench *bench)
-{
-	struct kretprobe probe = {
-		.kp.symbol_name	= bench->symbol,
-		.handler	= on_return,
-	};
-	int err = register_kretprobe(&probe);
-
-	if (err)
-		return err;
-	err = measure(bench, &probe.kp);
-	unregister_kretprobe(&probe);
+	if (is_ready(probes, bench)) {
+		cost = time_calls(bench->functions->probed) -
+		       time_calls(bench->functions->unprobed);
+		pr_info("%s %lld\n", bench->name, div_s64(cost + CALLS / 2, CALLS));
+	}
+	/* Neither before nor meanwhile? */
+	if (!all_look(probes, bench, bench->optimized))
+		err = -EAGAIN;
+	detach(probes, bench);
 	return err;
 }
 
@@ -224,7 +293,7 @@ static int run_benches(bool optimized)
 
 		if (bench->optimized != optimized)
 			continue;
-		err = bench->returns ? run_kretprobe(bench) : run_kprobe(bench);
+		err = measure(bench);
 		if (err) {
 			pr_err("no %s: %pe\n", bench->name, ERR_PTR(err));
 			failed = err;
@@ -283,57 +352,42 @@ static int call_everywhere(struct caller *callers)
 	return err;
 }
 
-/**
- * struct parallel - A kind of probes to be hit on all CPUs
- * @name:	Its name in the output.
- * @symbols:	The functions that are probed, one for each CPU.
- * @functions:	The same.
- */
-static const struct parallel {
-	const char *name;
-	const char *symbols[CPUS];
-	void (*functions[CPUS])(void);
-} parallels[] = {
-	{ "breakpoint", { "bench_nops", "bench_nops_too" }, { bench_nops, bench_nops_too } },
-	{ "fentry", { "bench_traced_nops", "bench_traced_nops_too" },
-	  { bench_traced_nops, bench_traced_nops_too } },
-};
-
-static int run_parallel(const struct parallel *parallel, bool shared)
+static int run_parallel(const struct bench *bench, bool shared)
 {
+	struct probes *probes __free(kfree) = kzalloc(sizeof(*probes), GFP_KERNEL);
 	struct caller callers[CPUS] = { };
-	struct kprobe probes[CPUS] = { };
-	struct kprobe *array[CPUS];
 	u64 hits = 0;
 	int err;
 
-	for (unsigned int i = 0; i < CPUS; i++) {
-		probes[i].symbol_name = parallel->symbols[i];
-		probes[i].pre_handler = on_hit;
-		array[i] = &probes[i];
-		callers[i].function = parallel->functions[shared ? 0 : i];
-	}
-	err = register_kprobes(array, CPUS);
+	if (!probes)
+		return -ENOMEM;
+	err = attach(probes, bench);
 	if (err)
 		return err;
-	err = call_everywhere(callers);
-	unregister_kprobes(array, CPUS);
+	for (unsigned int i = 0; i < CPUS; i++)
+		callers[i].function = bench->functions->probed[shared ? 0 : i];
+	err = is_ready(probes, bench) ? call_everywhere(callers) : -EAGAIN;
+	detach(probes, bench);
 	for (unsigned int i = 0; i < CPUS; i++)
 		hits += callers[i].calls;
 	if (!err)
-		pr_info("%s-%s %llu\n", shared ? "shared" : "own", parallel->name,
+		pr_info("%s-%s %llu\n", shared ? "shared" : "own", bench->name,
 			div_u64(hits, SECONDS));
 	return err;
 }
 
-static int run_parallels(void)
+static int run_parallels(bool optimized)
 {
 	int err = 0;
 
-	for (unsigned int i = 0; i < ARRAY_SIZE(parallels) && !err; i++) {
-		err = run_parallel(&parallels[i], true);
+	for (unsigned int i = 0; i < ARRAY_SIZE(benches) && !err; i++) {
+		const struct bench *bench = &benches[i];
+
+		if (bench->optimized != optimized || bench->post || bench->returns)
+			continue;
+		err = run_parallel(bench, true);
 		if (!err)
-			err = run_parallel(&parallels[i], false);
+			err = run_parallel(bench, false);
 	}
 	return err;
 }
@@ -353,13 +407,15 @@ static int run(const char *kind, const struct kernel_param *param)
 	if (sysfs_streq(kind, "optimized"))
 		return run_benches(true);
 	if (sysfs_streq(kind, "parallel"))
-		return run_parallels();
+		return run_parallels(false);
+	if (sysfs_streq(kind, "parallel-optimized"))
+		return run_parallels(true);
 	return -EINVAL;
 }
 
 static const struct kernel_param_ops run_ops = { .set = run };
 module_param_cb(run, &run_ops, NULL, 0200);
-MODULE_PARM_DESC(run, "write what to measure: plain, optimized or parallel");
+MODULE_PARM_DESC(run, "write what to measure: plain, optimized, parallel or parallel-optimized");
 
 /* Nothing is left to be undone. */
 static int __init bench_init(void)

@@ -18,7 +18,7 @@ add() {	# SUFFIX: what is said goes to the costs, each name with the suffix
 	sed "s/-$others / /; s/ /$1 /" "$output" >>"$output.costs"
 }
 
-plan 32
+plan 34
 : >"$output.costs"
 check "the module loads" modprobe kprobe_bench
 check "hits are measured" measure_hits
@@ -62,6 +62,7 @@ no_growth() {	# NAME
 }
 
 at_most breakpoint 240
+at_most emulated 250
 at_most post 310
 at_most return 360
 at_most fentry 115
@@ -70,6 +71,7 @@ at_most optimized 68
 at_most optimized-post 140
 at_most optimized-return 190
 no_growth breakpoint
+no_growth emulated
 no_growth post
 no_growth return
 no_growth fentry
