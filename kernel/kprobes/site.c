@@ -91,7 +91,7 @@ static void table_erase(struct kprobe_table *table, const struct kprobe *kp)
 static int table_resize(unsigned int sites)
 {
 	struct kprobe_table *old = table_locked(), *new;
-	unsigned long size = max(roundup_pow_of_two(3UL * sites), TABLE_MIN_SIZE);
+	unsigned long size = max(roundup_pow_of_two(4UL * sites), TABLE_MIN_SIZE);
 
 	new = kvzalloc(struct_size(new, slot, size), GFP_KERNEL);
 	if (!new)
@@ -118,7 +118,8 @@ int site_reserve(unsigned int count)
 {
 	struct kprobe_table *table = table_locked();
 
-	if (table->filled + count <= (table->mask + 1) / 2)
+	/* A third: then there is one step too many in four lookups. */
+	if (table->filled + count <= (table->mask + 1) / 3)
 		return 0;
 	return table_resize(table->live + count);
 }
