@@ -374,6 +374,7 @@ static int resolve_requests(struct kprobe_request *reqs, int num)
 		err = kprobe_resolve(reqs[i].p, &reqs[i].where);
 		if (err)
 			return err;
+		cond_resched_tasks_rcu_qs();
 	}
 	return 0;
 }
@@ -426,8 +427,10 @@ static int prepare_requests(struct kprobe_request *reqs, int num, struct list_he
 	cpus_read_lock();	/* for architectures that patch their slots */
 	jump_label_lock();
 	mutex_lock(&text_mutex);
-	for (i = 0; i < num && !err; i++)
+	for (i = 0; i < num && !err; i++) {
 		err = prepare_request(order[i], &cursor, batch);
+		cond_resched_tasks_rcu_qs();
+	}
 	mutex_unlock(&text_mutex);
 	jump_label_unlock();
 	cpus_read_unlock();

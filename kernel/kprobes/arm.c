@@ -7,6 +7,7 @@
 
 #include <linux/cpu.h>
 #include <linux/memory.h>
+#include <linux/rcupdate.h>
 
 /**
  * arch_sync_kprobes - Make all CPUs see the text as it has been patched
@@ -26,9 +27,11 @@ static void patch_breakpoints(struct list_head *batch, void (*patch)(struct kpro
 
 	guard(cpus_read_lock)();
 	guard(mutex)(&text_mutex);
-	list_for_each_entry(site, batch, batch)
+	list_for_each_entry(site, batch, batch) {
 		if (!kprobe_ftrace(&site->kp))
 			patch(&site->kp);
+		cond_resched_tasks_rcu_qs();
+	}
 	arch_sync_kprobes();
 }
 
