@@ -50,67 +50,93 @@
  * of luck, of where the functions are. The compiler would make one of those that are
  * equal; an operand that is not used tells them apart.
  */
-#define COPIES		8
+#define COPIES		4
 
-#define FOR_COPIES(do)	do(0) do(1) do(2) do(3) do(4) do(5) do(6) do(7)
-
-#define FUNCTION(name, attributes, insns)				\
-static noinline attributes void name(void)				\
-{									\
-	asm volatile(insns : : "i" (__COUNTER__));			\
-}
+/**
+ * struct functions - Functions that are equal
+ * @probed:	Those that are probed.
+ * @unprobed:	Those that are not.
+ * @name:	What the names of the probed ones begin with. A number follows.
+ */
+struct functions {
+	void (*probed[COPIES])(void);
+	void (*unprobed[COPIES])(void);
+	const char *name;
+};
 
 /* A jump has room in these. No ftrace: a probe is a breakpoint. */
 #define NOPS		"nop; nop; nop; nop; nop; nop; nop; nop"
 #define DEFINE_NOPS(n)							\
-	FUNCTION(bench_nops##n, notrace, NOPS)				\
-	FUNCTION(bench_unprobed_nops##n, notrace, NOPS)
-FOR_COPIES(DEFINE_NOPS)
+static noinline notrace void bench_nops##n(void)			\
+{									\
+	asm volatile(NOPS : : "i" (__COUNTER__));			\
+}									\
+									\
+static noinline notrace void bench_unprobed_nops##n(void)		\
+{									\
+	asm volatile(NOPS : : "i" (__COUNTER__));			\
+}
+
+DEFINE_NOPS(0)
+DEFINE_NOPS(1)
+DEFINE_NOPS(2)
+DEFINE_NOPS(3)
+
+static const struct functions nops = {
+	.name		= "bench_nops",
+	.probed		= { bench_nops0, bench_nops1, bench_nops2, bench_nops3 },
+	.unprobed	= { bench_unprobed_nops0, bench_unprobed_nops1,
+			    bench_unprobed_nops2, bench_unprobed_nops3 },
+};
 
 /* These begin with the call of ftrace, or what is in its place. */
 #define DEFINE_TRACED(n)						\
-	FUNCTION(bench_traced##n, , NOPS)				\
-	FUNCTION(bench_unprobed_traced##n, , NOPS)
-FOR_COPIES(DEFINE_TRACED)
+static noinline void bench_traced##n(void)				\
+{									\
+	asm volatile(NOPS : : "i" (__COUNTER__));			\
+}									\
+									\
+static noinline void bench_unprobed_traced##n(void)			\
+{									\
+	asm volatile(NOPS : : "i" (__COUNTER__));			\
+}
+
+DEFINE_TRACED(0)
+DEFINE_TRACED(1)
+DEFINE_TRACED(2)
+DEFINE_TRACED(3)
+
+static const struct functions traced = {
+	.name		= "bench_traced",
+	.probed		= { bench_traced0, bench_traced1, bench_traced2, bench_traced3 },
+	.unprobed	= { bench_unprobed_traced0, bench_unprobed_traced1,
+			    bench_unprobed_traced2, bench_unprobed_traced3 },
+};
 
 /* What these begin with is not run elsewhere, but done by the breakpoint's handler. */
 #ifdef CONFIG_X86
 #define JUMP		"jmp 1f; 1:"
 #define DEFINE_JUMP(n)							\
-	FUNCTION(bench_jump##n, notrace, JUMP)				\
-	FUNCTION(bench_unprobed_jump##n, notrace, JUMP)
-FOR_COPIES(DEFINE_JUMP)
-#endif
+static noinline notrace void bench_jump##n(void)			\
+{									\
+	asm volatile(JUMP : : "i" (__COUNTER__));			\
+}									\
+									\
+static noinline notrace void bench_unprobed_jump##n(void)		\
+{									\
+	asm volatile(JUMP : : "i" (__COUNTER__));			\
+}
 
-/**
- * struct functions - Functions that are equal
- * @name:	What their names begin with. A number follows.
- * @probed:	Those that are probed.
- * @unprobed:	Those that are not.
- */
-struct functions {
-	const char *name;
-	void (*probed[COPIES])(void);
-	void (*unprobed[COPIES])(void);
-};
+DEFINE_JUMP(0)
+DEFINE_JUMP(1)
+DEFINE_JUMP(2)
+DEFINE_JUMP(3)
 
-#define PROBED_NOPS(n)		bench_nops##n,
-#define UNPROBED_NOPS(n)	bench_unprobed_nops##n,
-static const struct functions nops = {
-	"bench_nops", { FOR_COPIES(PROBED_NOPS) }, { FOR_COPIES(UNPROBED_NOPS) }
-};
-
-#define PROBED_TRACED(n)	bench_traced##n,
-#define UNPROBED_TRACED(n)	bench_unprobed_traced##n,
-static const struct functions traced = {
-	"bench_traced", { FOR_COPIES(PROBED_TRACED) }, { FOR_COPIES(UNPROBED_TRACED) }
-};
-
-#ifdef CONFIG_X86
-#define PROBED_JUMP(n)		bench_jump##n,
-#define UNPROBED_JUMP(n)	bench_unprobed_jump##n,
 static const struct functions jumps = {
-	"bench_jump", { FOR_COPIES(PROBED_JUMP) }, { FOR_COPIES(UNPROBED_JUMP) }
+	.name		= "bench_jump",
+	.probed		= { bench_jump0, bench_jump1, bench_jump2, bench_jump3 },
+	.unprobed	= { bench_unprobed_jump0, bench_unprobed_jump1,
+			    bench_unprobed_jump2, bench_unprobed_jump3 },
 };
 #endif
 

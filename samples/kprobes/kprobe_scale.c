@@ -212,7 +212,7 @@ static int longest_wait(unsigned int count, u64 *longest)
 		start = ktime_get();
 		err = attach_up_to(attached + 1);
 		*longest = max(*longest, ns_since(start));
-		msleep(1);
+		usleep_range(1000, 2000);
 	}
 	return err;
 }
