@@ -13,6 +13,7 @@ help:
 	@echo 'make build         the kernel, its modules and the initramfs, in build/obj/guest'
 	@echo 'make reference     the base with its own kprobes, in build/obj/reference'
 	@echo 'make ftrace        the kernel'"'"'s own tests of tracing, on that and on ours'
+	@echo 'make bench         both measured, side by side: half an hour; QUICK=1: 5 minutes'
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make modes         jumps in kernels that preempt, or are compiled, in other ways'
 	@echo 'make harness-test  does the harness see a guest that panics, hangs, lies?'
@@ -27,7 +28,7 @@ help:
 	@echo 'JOBS=n ACCEL=kvm   compilers at once; what QEMU runs on'
 
 packages:
-	@dev/packages
+	@dev/packages $(PACKAGES)
 
 tree: packages
 	@dev/tree --base "$(KERNEL_SRC)" $(DEST)
@@ -47,6 +48,10 @@ reference: build
 
 ftrace: reference
 	@dev/compare ftrace --startup-tests --timeout 1200
+
+bench: PACKAGES = --plots
+bench: reference
+	@dev/bench $(if $(QUICK),--quick)
 
 shell: build
 	@dev/boot shell
@@ -75,5 +80,5 @@ series-check: series
 clean:
 	rm -rf build
 
-.PHONY: help packages tree build run reference ftrace shell test modes harness-test lint cross
+.PHONY: help packages tree build run reference ftrace bench shell test modes harness-test lint cross
 .PHONY: series series-check clean
