@@ -30,6 +30,7 @@
 #include <linux/static_call.h>
 
 #include <asm/alternative.h>
+#include <asm/nops.h>
 #include <asm/nospec-branch.h>
 #include <asm/sections.h>
 #include <asm/text-patching.h>
@@ -319,6 +320,24 @@ static bool is_hidden(const u8 *code, bool behind_way_out)
 	return code[0] == INT3_INSN_OPCODE && !behind_way_out;
 }
 
+/*
+ * A jump to a thunk that was patched to go to where the register says is shorter:
+ * INT3 and a NOP, one or two bytes long, fill it up.
+ */
+static size_t filler_size(const struct insn *insn, const u8 *code, size_t len)
+{
+	static const u8 nop1[] = { INT3_INSN_OPCODE, BYTES_NOP1 };
+	static const u8 nop2[] = { INT3_INSN_OPCODE, BYTES_NOP2 };
+
+	if (insn_opcode(insn) != 0xff || X86_MODRM_MOD(insn->modrm.bytes[0]) != 3)
+		return 0;
+	if (len >= sizeof(nop1) && !memcmp(code, nop1, sizeof(nop1)))
+		return sizeof(nop1);
+	if (len >= sizeof(nop2) && !memcmp(code, nop2, sizeof(nop2)))
+		return sizeof(nop2);
+	return 0;
+}
+
 static bool is_padding(const u8 *code, size_t len)
 {
 	return code[0] == INT3_INSN_OPCODE && !memchr_inv(code, INT3_INSN_OPCODE, len);
@@ -364,8 +383,11 @@ void scan_function(const struct branch_map *map, const u8 *code, size_t len,
 			opaque = true;
 		follow_stack(&frame, &insn);
 		behind_way_out = is_way_out(&insn);
-		if (behind_way_out)
-			recall_frame(&frame, addr + pos + insn.length);
+		if (!behind_way_out)
+			continue;
+		insn.length += filler_size(&insn, code + pos + insn.length,
+					   len - pos - insn.length);
+		recall_frame(&frame, addr + pos + insn.length);
 	}
 	if (opaque)
 		add_area(map, addr, len);
