@@ -3,7 +3,7 @@
  * The part of the tests of kernel probes that is about jumps on x86-64. A jump
  * displaces five bytes or more: several instructions. What is tested here is where
  * one may be, that what it displaces does the same, and what neighbours, jump
- * labels, stack traces and CPUs that come and go have to do with it.
+ * labels, stack traces, tasks in the text and CPUs that come and go have to do with it.
  */
 #ifndef _TEST_OPTPROBES_X86_H
 #define _TEST_OPTPROBES_X86_H
@@ -11,7 +11,9 @@
 #include <linux/cpu.h>
 #include <linux/ftrace.h>
 #include <linux/kthread.h>
+#include <linux/mm.h>
 #include <linux/sched/task.h>
+#include <linux/vmalloc.h>
 
 #include <asm/irq_regs.h>
 #include <asm/nops.h>
@@ -974,6 +976,185 @@ static void cpus_come_and_go_under_load(struct kunit *test)
 }
 #endif
 
+/* ------------------------------------------------------------ who is in the text */
+
+/*
+ * A function that stays for long in one instruction, and leaves it without a call or
+ * a branch. A jump at that instruction, or at the one in front of it, displaces it.
+ */
+u64 kprobes_test_reading(const void *from, size_t size);
+
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_reading\n"
+	".type kprobes_test_reading, @function\n"
+	"kprobes_test_reading:\n"
+	ASM_ENDBR
+	"	mov %rsi, %rcx\n"
+	"	mov %rdi, %rsi\n"
+	"	nop\n"
+	"	rep lodsb\n"
+	"	mov %rsi, %rax\n"
+	RETURN
+	"	int3\n"
+	".size kprobes_test_reading, . - kprobes_test_reading\n"
+	".popsection\n");
+
+/* From the function's start. */
+#define READING_IN_FRONT	(ENDBR_SIZE + 3 + 3)
+#define READING			(READING_IN_FRONT + 1)
+#define READING_BEHIND		(READING + 2)
+
+/* How long it shall last: longer than it takes the optimiser to begin. */
+#define READING_NS	(700 * NSEC_PER_MSEC)
+
+/**
+ * struct reader - A task that reads
+ * @from:	What it reads: the same page again and again,
+ * @size:	so many bytes in all.
+ * @task:	The task.
+ * @entered:	It is about to call kprobes_test_reading(),
+ * @left:	and has returned from there,
+ * @right:	with the right value.
+ */
+static struct reader {
+	void *from;
+	size_t size;
+	struct task_struct *task;
+	bool entered;
+	bool left;
+	bool right;
+} reader;
+
+static int read_for_long(void *unused)
+{
+	u64 end = (u64)reader.from + reader.size;
+
+	WRITE_ONCE(reader.entered, true);
+	reader.right = kprobes_test_reading(reader.from, reader.size) == end;
+	/* So that who sees this sees what is @right. */
+	smp_store_release(&reader.left, true);
+	set_current_state(TASK_INTERRUPTIBLE);
+	while (!kthread_should_stop()) {
+		schedule();
+		set_current_state(TASK_INTERRUPTIBLE);
+	}
+	__set_current_state(TASK_RUNNING);
+	return 0;
+}
+
+static void end_reading(void *unused)
+{
+	if (reader.task)
+		kthread_stop_put(reader.task);
+	vunmap(reader.from);
+	memset(&reader, 0, sizeof(reader));
+}
+
+static void map_zeros(struct kunit *test, unsigned int pages)
+{
+	struct page **all = kunit_kmalloc_array(test, pages, sizeof(*all), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, all);
+	for (unsigned int i = 0; i < pages; i++)
+		all[i] = ZERO_PAGE(0);
+	vunmap(reader.from);
+	reader.from = vmap(all, pages, VM_MAP, PAGE_KERNEL_RO);
+	reader.size = pages * PAGE_SIZE;
+	kunit_kfree(test, all);
+	KUNIT_ASSERT_NOT_NULL(test, reader.from);
+}
+
+/* Map as many pages as take so long, or nearly so if this machine is very fast. */
+static void prepare_reading(struct kunit *test)
+{
+	const unsigned int few = SZ_1M / PAGE_SIZE, many = SZ_256M / PAGE_SIZE;
+	u64 start, fastest = READING_NS;
+
+	memset(&reader, 0, sizeof(reader));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_reading, NULL), 0);
+	map_zeros(test, few);
+	for (int i = 0; i < 3; i++) {
+		start = ktime_get_ns();
+		kprobes_test_reading(reader.from, reader.size);
+		fastest = min(fastest, ktime_get_ns() - start);
+	}
+	map_zeros(test, clamp(few * READING_NS / max(fastest, 1), few, many));
+}
+
+static void begin_reading(struct kunit *test)
+{
+	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+	struct task_struct *task = kthread_create(read_for_long, NULL, "kprobes_reader");
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	if (cpu < nr_cpu_ids)
+		set_cpus_allowed_ptr(task, cpumask_of(cpu));
+	reader.task = get_task_struct(task);
+	wake_up_process(task);
+	while (!READ_ONCE(reader.entered))
+		usleep_range(1000, 2000);
+	usleep_range(1000, 2000);
+}
+
+/*
+ * A jump in place while the reader is where its rest is would be read as instructions
+ * when it goes on.
+ */
+static void expect_jump_behind_the_reader(struct kunit *test, struct kprobe *a)
+{
+	unsigned long start = jiffies;
+	bool jump, left;
+
+	do {
+		usleep_range(500, 1000);
+		jump = kprobe_optimized(a) || READ_ONCE(*a->addr) == JMP32_INSN_OPCODE;
+		/* Pairs with read_for_long(). What is above has been read before, on x86. */
+		left = smp_load_acquire(&reader.left);
+		KUNIT_ASSERT_FALSE(test, jump && !left);
+	} while (!left);
+	KUNIT_EXPECT_TRUE(test, reader.right);
+	if (time_before(jiffies, start + HZ / 5))
+		kunit_skip(test, "the reader has left too early");
+	ASSERT_OPTIMIZED(test, a);
+	KUNIT_EXPECT_EQ(test, kprobes_test_reading(reader.from, 1), (u64)reader.from + 1);
+}
+
+static void jump_waits_for_who_is_in_its_place(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_reading;
+	struct kprobe *a;
+
+	OPTIMIZER_HIDE_VAR(start);
+	prepare_reading(test);
+	prepare_counting(test);
+	a = counting_probe(0, start + READING_IN_FRONT);
+	begin_reading(test);
+	ASSERT_REGISTERED(test, a);
+	expect_jump_behind_the_reader(test, a);
+}
+
+/* The slot leads back to there. The neighbour keeps the optimiser away until somebody is in. */
+static void jump_waits_for_who_is_in_the_slot(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_reading;
+	struct kprobe *a, *b;
+
+	OPTIMIZER_HIDE_VAR(start);
+	prepare_reading(test);
+	prepare_counting(test);
+	a = counting_probe(0, start + READING);
+	b = counting_probe(1, start + READING_BEHIND);
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, a);
+	KUNIT_ASSERT_FALSE(test, becomes_optimized(a));
+	begin_reading(test);
+	while (!atomic_read(&counting[0].hits))
+		usleep_range(1000, 2000);
+	unregister_kprobe(b);
+	expect_jump_behind_the_reader(test, a);
+}
+
 /* ------------------------------------------------------------ stack traces */
 
 /* A function that calls another one, by an instruction that jumps displace. */
@@ -1182,6 +1363,8 @@ static struct kunit_case optprobes_x86_cases[] = {
 	KUNIT_CASE_SLOW(hits_are_counted_while_a_jump_label_is_flipped),
 	KUNIT_CASE_SLOW(probes_come_and_go_under_load),
 	KUNIT_CASE_SLOW(cpus_come_and_go_under_load),
+	KUNIT_CASE_SLOW(jump_waits_for_who_is_in_its_place),
+	KUNIT_CASE_SLOW(jump_waits_for_who_is_in_the_slot),
 	KUNIT_CASE_PARAM(callers_are_in_traces_of_optimized, traced_insn_gen_params),
 	KUNIT_CASE_PARAM(callers_are_in_traces_of_interrupts_of_optimized, traced_insn_gen_params),
 	KUNIT_CASE_PARAM(callers_are_in_traces_at_each_instruction_of_optimized,
