@@ -11,7 +11,7 @@ is_base && skip_all "the kprobes that 6.12 comes with lose sight of a module's p
 need_no_events
 on_exit remove_events
 on_exit 'echo 1 >/proc/sys/debug/kprobes-optimization'
-on_exit 'modprobe -r trace-events-sample 2>/dev/null'
+on_exit 'modprobe -r trace-events-sample kretprobe_example 2>/dev/null'
 
 load() {
 	modprobe trace-events-sample
@@ -64,7 +64,50 @@ add_events() {
 	[ $events -ge 10 ]
 }
 
-plan 26
+# But for those that cannot be probed when the module is there.
+first_functions() {	# MODULE
+	grep "\[$1\]" /proc/kallsyms | sort | awk '
+		$2 ~ /[tT]/ && $3 !~ /^__(SCT|pfx)|_init|_exit|_module$/ { print $3 }' | head -n 4
+}
+
+# Wherever an instruction begins in them.
+add_events_at_start() {	# MODULE
+	events=0
+	for function in $(first_functions "$1"); do
+		for offset in $(seq 0 80); do
+			place=$1:$function+$offset
+			add_event "p:kprobes/all$events $place" 2>/dev/null || continue
+			events=$((events + 1))
+		done
+	done
+	echo "$events events"
+	[ $events -ge 20 ]
+}
+
+load_visitor() {	# MODULE
+	case $1 in
+	kretprobe_example) modprobe "$1" symbol=mktime64 ;;
+	*) modprobe "$1" ;;
+	esac
+}
+
+# A module comes, perhaps after another one, is probed, and goes: it has jumps where it
+# had them the first time.
+visit() {	# MODULE [OTHER]
+	[ $# = 1 ] || load_visitor "$2" || return 1
+	load_visitor "$1" && add_events_at_start "$1" || return 1
+	echo 1 >$tracing/events/kprobes/enable
+	sleep 0.2
+	grep "$1.*\[OPTIMIZED\]" $kprobes/list >"$output.jumps"
+	head -n 1 "$output.jumps"
+	cut -d ' ' -f 2- "$output.jumps" | sort -u >"$output.$1.now"
+	remove_events
+	modprobe -r "$@"
+	[ -e "$output.$1" ] || cp "$output.$1.now" "$output.$1"
+	[ -s "$output.$1.now" ] && diff "$output.$1" "$output.$1.now"
+}
+
+plan 30
 
 check "the module is loaded" load
 check "it is probed everywhere in a function" add_events
@@ -93,4 +136,18 @@ for wait in 0 0.06 0.5; do
 	check "all probes are [GONE]" gone $events
 done
 remove_events
+
+# What is known of a module's text is forgotten with it: the next one may be there.
+other=kretprobe_example
+if modinfo $other >/dev/null 2>&1; then
+	check "a module has jumps" visit $module
+	check "so has another one" visit $other
+	check "the first has them in the same places, elsewhere" visit $module $other
+	check "so has the other" visit $other $module
+else
+	for name in "a module has jumps" "so has another one" \
+	    "the first has them in the same places, elsewhere" "so has the other"; do
+		skip "$name" "no $other"
+	done
+fi
 check "nothing is left" [ -z "$(cat $kprobes/list)" ]
