@@ -1246,7 +1246,7 @@ static void kernel_init_text_is_not_probed(struct kunit *test)
 	EXPECT_REFUSED(test, a, -EINVAL);
 }
 
-/* ------------------------------------------------------- text that is gone */
+/* ----------------------------------------------- text that comes, text that is gone */
 
 /*
  * The module's own init text: its init function probes that, and when the tests
@@ -1273,6 +1273,32 @@ static struct kprobe init_probe = {
 
 static int init_probe_error;
 
+/* Text that stays, but is probed by the init function: what jumps where is not known then. */
+static noinline u64 kprobes_test_early(u64 arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg * 17 + 6;
+}
+
+static const struct place early_place = {
+	"kprobes_test_early", kprobes_test_early, kprobes_test_early, ARG * 17 + 6
+};
+
+static unsigned int early_hits;
+
+static int count_early_hit(struct kprobe *kp, struct pt_regs *regs)
+{
+	early_hits++;
+	return 0;
+}
+
+static struct kprobe early_probe = {
+	.symbol_name = "kprobes_test_early",
+	.pre_handler = count_early_hit,
+};
+
+static int early_probe_error;
+
 static int __init kprobes_test_init(void)
 {
 	int (*init_text)(int arg) = kprobes_test_init_text;
@@ -1281,6 +1307,8 @@ static int __init kprobes_test_init(void)
 		OPTIMIZER_HIDE_VAR(init_text);
 		init_probe_error = register_kprobe(&init_probe);
 		init_text(1);
+		early_probe_error = register_kprobe(&early_probe);
+		wait_for_kprobe_optimizer();
 	}
 	return 0;
 }
@@ -1295,6 +1323,9 @@ static void __exit kprobes_test_exit(void)
 	pr_info("kprobes_test: probing a module that goes: %d\n", err);
 	WARN_ON(err != -ENOENT);
 	unregister_kprobe(&late);
+	/* If there has been none of the tests that do so. */
+	unregister_kprobe(&init_probe);
+	unregister_kprobe(&early_probe);
 }
 module_exit(kprobes_test_exit);
 
@@ -1323,6 +1354,24 @@ static void init_text_is_probed_until_it_is_gone(struct kunit *test)
 	unregister_kprobe(&init_probe);
 	KUNIT_EXPECT_FALSE(test, is_linked(&init_probe));
 	KUNIT_EXPECT_EQ(test, enable_kprobe(&init_probe), -EINVAL);
+}
+
+/* The optimiser has been there in vain, and comes again. */
+static void probe_of_a_coming_module_is_optimized(struct kunit *test)
+{
+	if (!IS_MODULE(CONFIG_KPROBES_SANITY_TEST))
+		kunit_skip(test, "not a module");
+	KUNIT_ASSERT_EQ(test, early_probe_error, 0);
+	if (!is_linked(&early_probe))
+		kunit_skip(test, "only when the module has just been loaded");
+	EXPECT_CALL(test, &early_place, "");
+	KUNIT_EXPECT_EQ(test, early_hits, 1);
+	wait_for_kprobe_optimizer();
+	KUNIT_EXPECT_EQ(test, kprobe_optimized(&early_probe),
+			IS_ENABLED(CONFIG_OPTPROBES) && IS_ENABLED(CONFIG_X86));
+	EXPECT_CALL(test, &early_place, "");
+	KUNIT_EXPECT_EQ(test, early_hits, 2);
+	unregister_kprobe(&early_probe);
 }
 
 /* ----------------------------------------------------------- several at once */
@@ -1797,6 +1846,7 @@ static struct kunit_case kprobes_cases[] = {
 	KUNIT_CASE(cfi_preamble_is_not_probed),
 	KUNIT_CASE(kernel_init_text_is_not_probed),
 	KUNIT_CASE(init_text_is_probed_until_it_is_gone),
+	KUNIT_CASE(probe_of_a_coming_module_is_optimized),
 	KUNIT_CASE(batch_is_registered),
 	KUNIT_CASE(batch_needs_probes),
 	KUNIT_CASE(arming_fails),
@@ -1814,6 +1864,7 @@ static struct kunit_case kprobes_cases[] = {
 static void end_suite(struct kunit_suite *suite)
 {
 	unregister_kprobe(&init_probe);
+	unregister_kprobe(&early_probe);
 }
 
 static struct kunit_suite kprobes_suite = {
