@@ -14,6 +14,7 @@ knob=/proc/sys/debug/kprobes-optimization
 need_no_events
 
 instructions=${1-instructions}
+cpu=/sys/devices/system/cpu/cpu1/online
 crowd=1000
 share=90	# per cent of them that have to be optimised
 
@@ -21,6 +22,7 @@ before=$(cat $knob)
 on_exit "echo $before >$knob"
 on_exit "echo 1 >$kprobes/enabled"
 on_exit remove_events
+[ ! -e $cpu ] || on_exit "echo 1 >$cpu"
 echo 1 >$knob
 
 set_knob() {
@@ -148,24 +150,37 @@ are_hit() {	# HOW-MANY
 	[ "$(awk '$2 > 0' $tracing/kprobe_profile | wc -l)" -ge "$1" ]
 }
 
+rounds() {
+	wc -l <"$output.rounds"
+}
+
 # Who opens the list waits until jumps are in place.
-workload_beside_switching() {
+beside_switching() {	# COMMAND
 	: >"$output.rounds"
 	while echo 0 >$knob && sleep 0.05 && echo 1 >$knob && : <$kprobes/list && sleep 0.1; do
 		echo >>"$output.rounds"
 	done &
-	workload
+	switcher=$!
+	"$1"
 	worked=$?
-	kill $!
-	wait $!
+	kill $switcher
+	wait $switcher
 	echo 1 >$knob
-	rounds=$(wc -l <"$output.rounds")
-	echo "$rounds rounds"
-	[ "$worked" = 0 ] && [ "$rounds" -ge 3 ]
+	echo "$(rounds) rounds"
+	[ "$worked" = 0 ] && [ "$(rounds)" -ge 3 ]
+}
+
+# A CPU comes and goes, five times, and until that has met three rounds of switching.
+replug() {
+	for i in $(seq 50); do
+		{ echo 0 >$cpu && work && echo 1 >$cpu && work; } || return 1
+		[ "$i" -lt 5 ] || [ "$(rounds)" -lt 3 ] || break
+	done
+	echo "$i times"
 }
 
 if [ -r "$instructions" ]; then
-	plan 54
+	plan 56
 else
 	plan 42
 fi
@@ -263,8 +278,16 @@ echo 0 >$knob
 check "switched off, none is optimised" [ "$(optimized)" = 0 ]
 echo 1 >$knob
 check "switched on, as many are optimised as before" [ "$(all_optimized)" = "$count" ]
-check "the workload runs while they come and go" workload_beside_switching
-echo "# $(wc -l <"$output.rounds") times"
+check "the workload runs while they come and go" beside_switching workload
+echo "# $(rounds) times"
 check "they are still as many" [ "$(all_optimized)" = "$count" ]
+if [ -e $cpu ]; then
+	check "a CPU comes and goes while they do" beside_switching replug
+	echo "# $(rounds) times"
+	check "they are as many after that" [ "$(all_optimized)" = "$count" ]
+else
+	skip "a CPU comes and goes while they do" "no CPU to do without"
+	skip "they are as many after that" "no CPU to do without"
+fi
 remove_events
 check "none is left" [ "$(number probes)/$(number jump)" = 0/0 ]
