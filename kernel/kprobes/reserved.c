@@ -189,10 +189,11 @@ static bool is_in_index(const struct reserved_index *index, unsigned long addr)
  */
 bool kprobe_reserved(unsigned long addr)
 {
-	const struct reserved_index *index = mtree_load(&indexes, addr) ?: make_index_at(addr);
+	const struct reserved_index *index;
 	void *text = (void *)addr;
 
 	lockdep_assert_held(&kprobe_mutex);
+	index = mtree_load(&indexes, addr) ?: make_index_at(addr);
 	if (index)
 		return is_in_index(index, addr);
 	return jump_label_text_reserved(text, text) ||
