@@ -248,6 +248,8 @@ static void detach(struct probes *probes, const struct bench *bench)
 		unregister_kretprobes(probes->kretprobes, COPIES);
 	else
 		unregister_kprobes(probes->kprobes, COPIES);
+	/* There are kernels that take out a jump later: the next ones are not to find it. */
+	msleep(500);
 }
 
 /* Do all copies look otherwise than when the probes were registered, or none? */
