@@ -529,7 +529,8 @@ static const struct reserved_insn {
 	  IS_ENABLED(CONFIG_JUMP_LABEL) && IS_ENABLED(CONFIG_TRACEPOINTS) },
 	/* Of might_sleep(), and whatever that is at present: here nothing else is reserved. */
 	{ "static call", "mutex_lock", { }, 0,
-	  IS_ENABLED(CONFIG_HAVE_STATIC_CALL_INLINE) && IS_ENABLED(CONFIG_PREEMPT_DYNAMIC) },
+	  IS_ENABLED(CONFIG_HAVE_STATIC_CALL_INLINE) && IS_ENABLED(CONFIG_PREEMPT_DYNAMIC) &&
+	  !IS_ENABLED(CONFIG_DEBUG_LOCK_ALLOC) },
 };
 
 KUNIT_ARRAY_PARAM_DESC(reserved_insn, reserved_insns, desc);

@@ -83,8 +83,12 @@ plan 21
 before=$(pages)
 head -n $((round_crowd + round_crowd / 20)) "$instructions" >"$output.instructions"
 check "random instructions can be probed" load "$output.instructions"
-check "memory is given back, $rounds times" all_rounds
-sed 's/^/# /' "$output"
+if has_config KASAN; then
+	skip "memory is given back" "KASAN keeps what is freed for a while"
+else
+	check "memory is given back, $rounds times" all_rounds
+	sed 's/^/# /' "$output"
+fi
 check "all pages are given back" [ "$(pages)" = "$before" ]
 
 check "more of them can be probed" load "$instructions"
