@@ -83,6 +83,12 @@ address() {	# SYMBOL: its address as kallsyms has it
 	awk -v symbol="$1" '$3 == symbol { print $1; exit }' /proc/kallsyms
 }
 
+# What debugfs says of all probes
+
+number() {	# NAME
+	sed -n "s/^$1: //p" $kprobes/stats
+}
+
 # Events, in the group kprobes
 
 need_no_events() {

@@ -53,10 +53,6 @@ all_optimized() {
 	echo "$count"
 }
 
-number() {	# NAME
-	sed -n "s/^$1: //p" $kprobes/stats
-}
-
 # A number for each line, and no line twice.
 are_stats() {
 	! grep -Ev '^[a-z][a-z ,]*: [0-9]+$' "$1" && [ -z "$(cut -d : -f 1 "$1" | sort | uniq -d)" ]

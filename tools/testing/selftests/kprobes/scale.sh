@@ -30,10 +30,6 @@ command() {	# WORD...
 	measure kprobe_scale "$@" >"$output.time" && cat "$output.time" >>"$output.times"
 }
 
-number() {	# NAME
-	sed -n "s/^$1: //p" $kprobes/stats
-}
-
 # Of all probes and what they need nothing is left but what is being freed.
 is_empty() {
 	for i in $(seq 100); do
