@@ -18,7 +18,7 @@ add() {	# SUFFIX: what is said goes to the costs, each name with the suffix
 	sed "s/-$others / /; s/ /$1 /" "$output" >>"$output.costs"
 }
 
-plan 34
+plan 32
 : >"$output.costs"
 check "the module loads" modprobe kprobe_bench
 check "hits are measured" measure_hits
@@ -55,10 +55,26 @@ at_most_ms() {	# NAME LIMIT
 	check "$1: at most $2 ms, it is $ms" [ "$ms" -le "$2" ]
 }
 
-no_growth() {	# NAME
-	growth=$(($(cost "$1+$others") - $(cost "$1")))
-	check "$1: no growth with $others other probes, it is $growth" \
-		[ "${growth#-}" -le 3 ]
+growth() {	# NAME: what a hit costs more beside others
+	echo $(($(cost "$1+$others") - $(cost "$1")))
+}
+
+no_growth() {	# NAME [AS]: none, or as much as that of AS
+	more=$(($(growth "$1") - ${2:+$(growth "$2") -} 0))
+	check "$1: no growth with $others other probes${2:+ but that of $2}, it is $more" \
+		[ "${more#-}" -le 3 ]
+}
+
+# A probe may have to be looked for behind others: how far, is a matter of luck, of
+# where the functions are. One layout in 10,000 is above the bound; a table that does
+# not grow with its probes, of 64 lists, would be at more than twice of it.
+little_growth() {	# NAME...
+	sum=0
+	for name; do
+		sum=$((sum + $(growth "$name")))
+	done
+	check "$*: mean growth with $others other probes at most 12, it is $((sum / $#))" \
+		[ $sum -le $((12 * $#)) ]
 }
 
 at_most breakpoint 240
@@ -70,12 +86,10 @@ at_most fentry-return 230
 at_most optimized 68
 at_most optimized-post 140
 at_most optimized-return 190
-no_growth breakpoint
-no_growth emulated
-no_growth post
-no_growth return
-no_growth fentry
-no_growth fentry-return
+little_growth breakpoint emulated fentry
+no_growth post breakpoint
+no_growth return breakpoint
+no_growth fentry-return fentry
 no_growth optimized
 no_growth optimized-post
 no_growth optimized-return
