@@ -569,6 +569,19 @@ void kprobes_wait_for_handlers(void)
 }
 
 /**
+ * kprobes_wait_for_tasks - Wait for those in text that hits no longer lead through
+ *
+ * Context: Process context, no lock held. When it returns, no task is any more in a
+ *	slot, a detour or the original text that it was on its way in before.
+ */
+void kprobes_wait_for_tasks(void)
+{
+	synchronize_rcu_tasks();
+	cpus_read_lock();	/* CPUs on their way up are not watched */
+	cpus_read_unlock();
+}
+
+/**
  * unregister_kprobes - Unregister several probes
  * @kps: The probes. Of one that is not registered, @addr is cleared.
  * @num: How many. Nothing is done if it is not positive.

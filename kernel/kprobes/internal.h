@@ -184,6 +184,7 @@ static inline bool is_return_probe(const struct kprobe *p)
 /* kprobes.c */
 int kprobes_check_new(struct kprobe **kps, int num);
 void kprobes_wait_for_handlers(void);
+void kprobes_wait_for_tasks(void);
 bool kprobes_enabled(void);
 int kprobes_set_enabled(bool on);
 

@@ -297,14 +297,6 @@ static void renew_stale(void)
 	}
 }
 
-/* Wait for all who are on their way in text that hits no longer lead through. */
-static void wait_for_tasks(void)
-{
-	synchronize_rcu_tasks();
-	cpus_read_lock();	/* CPUs on their way up are not watched */
-	cpus_read_unlock();
-}
-
 static void optimize_sites(struct work_struct *work)
 {
 	while (allowed && !list_empty(&candidates)) {
@@ -312,7 +304,7 @@ static void optimize_sites(struct work_struct *work)
 		cond_resched();
 	}
 	if (!list_empty(&optimizing) || !list_empty(&stale)) {
-		wait_for_tasks();
+		kprobes_wait_for_tasks();
 		renew_stale();
 		scoped_guard(mutex, &kprobe_mutex)
 			list_sort(NULL, &optimizing, compare_sites);

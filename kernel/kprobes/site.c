@@ -9,7 +9,6 @@
  */
 #include "internal.h"
 
-#include <linux/cpu.h>
 #include <linux/init.h>
 #include <linux/kprobes_hit.h>
 #include <linux/log2.h>
@@ -373,10 +372,7 @@ static void reap_sites(struct work_struct *work)
 	scoped_guard(mutex, &kprobe_mutex)
 		list_splice_init(&retired_sites, &batch);
 
-	synchronize_rcu_tasks();
-	cpus_read_lock();
-	cpus_read_unlock();
-
+	kprobes_wait_for_tasks();
 	while (reap_few(&batch))
 		cond_resched();
 }
