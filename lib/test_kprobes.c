@@ -504,6 +504,9 @@ static void handler_may_fault(struct kunit *test)
 	const struct place *place = test->param_value;
 	struct kprobe *a = post_probe('a', place->symbol);
 
+	if (IS_ENABLED(CONFIG_TRACE_IRQFLAGS) && !IS_ENABLED(CONFIG_TRACE_IRQFLAGS_NMI))
+		kunit_skip(test, "lockdep thinks that interrupts are on in a breakpoint's handler");
+
 	test_probe('a')->act = read_bad_address;
 	ASSERT_REGISTERED(test, a);
 	EXPECT_CALL(test, place, "aA");
