@@ -47,3 +47,14 @@ measure_hits() {
 	plain=$?
 	echo 1 >$knob && measure kprobe_bench optimized && [ $plain = 0 ]
 }
+
+# Kilobytes that the kernel has taken for its objects, and for executable code. What
+# is freed behind RCU comes back some seconds later.
+taken() {
+	awk '/^(SUnreclaim|VmallocUsed):/ { sum += $2 } END { print sum }' /proc/meminfo
+}
+
+taken_at_rest() {
+	sleep 6
+	taken
+}

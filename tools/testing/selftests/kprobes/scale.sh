@@ -44,17 +44,6 @@ pages() {	# of slots and detours
 	grep -cE ' kprobe_(opt)?insn_page\>' /proc/kallsyms
 }
 
-# Kilobytes that the kernel has taken for its objects, and for executable code. What
-# is freed behind RCU comes back some seconds later.
-taken() {
-	awk '/^(SUnreclaim|VmallocUsed):/ { sum += $2 } END { print sum }' /proc/meminfo
-}
-
-taken_at_rest() {
-	sleep 6
-	taken
-}
-
 one_round() {
 	command attach $round_crowd && cat $kprobes/list >/dev/null && peak=$(taken) &&
 		command detach && is_empty
