@@ -66,15 +66,15 @@ no_growth() {	# NAME [AS]: none, or as much as that of AS
 }
 
 # A probe may have to be looked for behind others: how far, is a matter of luck, of
-# where the functions are. One layout in 10,000 is above the bound; a table that does
-# not grow with its probes, of 64 lists, would be at more than twice of it.
+# where the functions are. That makes 3 instructions on average, more than 12 in one
+# layout of 1,000; in a table of 64 lists, which does not grow, it would be 60.
 little_growth() {	# NAME...
 	sum=0
 	for name; do
 		sum=$((sum + $(growth "$name")))
 	done
-	check "$*: mean growth with $others other probes at most 12, it is $((sum / $#))" \
-		[ $sum -le $((12 * $#)) ]
+	check "$*: mean growth with $others other probes at most 20, it is $((sum / $#))" \
+		[ $sum -le $((20 * $#)) ]
 }
 
 at_most breakpoint 240
