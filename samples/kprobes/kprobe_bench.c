@@ -64,80 +64,47 @@ struct functions {
 	const char *name;
 };
 
-/* A jump has room in these. No ftrace: a probe is a breakpoint. */
-#define NOPS		"nop; nop; nop; nop; nop; nop; nop; nop"
-#define DEFINE_NOPS(n)							\
-static noinline notrace void bench_nops##n(void)			\
+#define DEFINE_FUNCTION(name, attributes, insns)			\
+static attributes void name(void)					\
 {									\
-	asm volatile(NOPS : : "i" (__COUNTER__));			\
-}									\
-									\
-static noinline notrace void bench_unprobed_nops##n(void)		\
-{									\
-	asm volatile(NOPS : : "i" (__COUNTER__));			\
+	asm volatile(insns : : "i" (__COUNTER__));			\
 }
 
-DEFINE_NOPS(0)
-DEFINE_NOPS(1)
-DEFINE_NOPS(2)
-DEFINE_NOPS(3)
+/* Of the kind that what##_function() defines. */
+#define DEFINE_FUNCTIONS(what)						\
+what##_function(bench_##what##0)					\
+what##_function(bench_##what##1)					\
+what##_function(bench_##what##2)					\
+what##_function(bench_##what##3)					\
+what##_function(bench_unprobed_##what##0)				\
+what##_function(bench_unprobed_##what##1)				\
+what##_function(bench_unprobed_##what##2)				\
+what##_function(bench_unprobed_##what##3)				\
+									\
+static const struct functions what = {					\
+	.name		= "bench_" #what,				\
+	.probed		= { bench_##what##0, bench_##what##1,		\
+			    bench_##what##2, bench_##what##3 },		\
+	.unprobed	= {						\
+		bench_unprobed_##what##0, bench_unprobed_##what##1,	\
+		bench_unprobed_##what##2, bench_unprobed_##what##3,	\
+	},								\
+}
 
-static const struct functions nops = {
-	.name		= "bench_nops",
-	.probed		= { bench_nops0, bench_nops1, bench_nops2, bench_nops3 },
-	.unprobed	= { bench_unprobed_nops0, bench_unprobed_nops1,
-			    bench_unprobed_nops2, bench_unprobed_nops3 },
-};
+/* A jump has room in these. No ftrace: a probe is a breakpoint. */
+#define NOPS			"nop; nop; nop; nop; nop; nop; nop; nop"
+#define nops_function(name)	DEFINE_FUNCTION(name, noinline notrace, NOPS)
+DEFINE_FUNCTIONS(nops);
 
 /* These begin with the call of ftrace, or what is in its place. */
-#define DEFINE_TRACED(n)						\
-static noinline void bench_traced##n(void)				\
-{									\
-	asm volatile(NOPS : : "i" (__COUNTER__));			\
-}									\
-									\
-static noinline void bench_unprobed_traced##n(void)			\
-{									\
-	asm volatile(NOPS : : "i" (__COUNTER__));			\
-}
-
-DEFINE_TRACED(0)
-DEFINE_TRACED(1)
-DEFINE_TRACED(2)
-DEFINE_TRACED(3)
-
-static const struct functions traced = {
-	.name		= "bench_traced",
-	.probed		= { bench_traced0, bench_traced1, bench_traced2, bench_traced3 },
-	.unprobed	= { bench_unprobed_traced0, bench_unprobed_traced1,
-			    bench_unprobed_traced2, bench_unprobed_traced3 },
-};
+#define traced_function(name)	DEFINE_FUNCTION(name, noinline, NOPS)
+DEFINE_FUNCTIONS(traced);
 
 /* What these begin with is not run elsewhere, but done by the breakpoint's handler. */
 #ifdef CONFIG_X86
-#define JUMP		"jmp 1f; 1:"
-#define DEFINE_JUMP(n)							\
-static noinline notrace void bench_jump##n(void)			\
-{									\
-	asm volatile(JUMP : : "i" (__COUNTER__));			\
-}									\
-									\
-static noinline notrace void bench_unprobed_jump##n(void)		\
-{									\
-	asm volatile(JUMP : : "i" (__COUNTER__));			\
-}
-
-DEFINE_JUMP(0)
-DEFINE_JUMP(1)
-DEFINE_JUMP(2)
-DEFINE_JUMP(3)
-
-static const struct functions jumps = {
-	.name		= "bench_jump",
-	.probed		= { bench_jump0, bench_jump1, bench_jump2, bench_jump3 },
-	.unprobed	= { bench_unprobed_jump0, bench_unprobed_jump1,
-			    bench_unprobed_jump2, bench_unprobed_jump3 },
-};
+#define JUMP			"jmp 1f; 1:"
+#define jump_function(name)	DEFINE_FUNCTION(name, noinline notrace, JUMP)
+DEFINE_FUNCTIONS(jump);
 #endif
 
 static int on_hit(struct kprobe *p, struct pt_regs *regs)
@@ -175,7 +142,7 @@ struct bench {
 static const struct bench benches[] = {
 	{ "breakpoint", &nops },
 #ifdef CONFIG_X86
-	{ "emulated", &jumps },
+	{ "emulated", &jump },
 #endif
 	{ "post", &nops, .post = after_hit },
 	{ "return", &nops, .returns = true },
