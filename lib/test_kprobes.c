@@ -1251,32 +1251,36 @@ static void kernel_init_text_is_not_probed(struct kunit *test)
 
 /* ----------------------------------------------- text that comes, text that is gone */
 
-/*
- * The module's own init text: its init function probes that, and when the tests
- * run it has been given up.
+/**
+ * struct early_probe - A probe that the module's init function registers
+ * @kp:		The probe.
+ * @error:	What register_kprobe() has said.
+ * @hits:	How often it has been hit.
  */
+struct early_probe {
+	struct kprobe kp;
+	int error;
+	unsigned int hits;
+};
+
+static int count_early_hit(struct kprobe *kp, struct pt_regs *regs)
+{
+	container_of(kp, struct early_probe, kp)->hits++;
+	return 0;
+}
+
+#define EARLY_PROBE(symbol)	{ .kp.symbol_name = (symbol), .kp.pre_handler = count_early_hit }
+
+/* The module's own init text: when the tests run it has been given up. */
 static int __init kprobes_test_init_text(int arg)
 {
 	OPTIMIZER_HIDE_VAR(arg);
 	return arg - 1;
 }
 
-static unsigned int init_text_hits;
+static struct early_probe probe_of_init_text = EARLY_PROBE("kprobes_test_init_text");
 
-static int count_init_text_hit(struct kprobe *kp, struct pt_regs *regs)
-{
-	init_text_hits++;
-	return 0;
-}
-
-static struct kprobe init_probe = {
-	.symbol_name = "kprobes_test_init_text",
-	.pre_handler = count_init_text_hit,
-};
-
-static int init_probe_error;
-
-/* Text that stays, but is probed by the init function: what jumps where is not known then. */
+/* Text that stays: what jumps where is not known yet. */
 static noinline u64 kprobes_test_early(u64 arg)
 {
 	OPTIMIZER_HIDE_VAR(arg);
@@ -1287,20 +1291,13 @@ static const struct place early_place = {
 	"kprobes_test_early", kprobes_test_early, kprobes_test_early, ARG * 17 + 6
 };
 
-static unsigned int early_hits;
+static struct early_probe probe_of_early_place = EARLY_PROBE("kprobes_test_early");
 
-static int count_early_hit(struct kprobe *kp, struct pt_regs *regs)
+static void unregister_early_probes(void)
 {
-	early_hits++;
-	return 0;
+	unregister_kprobe(&probe_of_init_text.kp);
+	unregister_kprobe(&probe_of_early_place.kp);
 }
-
-static struct kprobe early_probe = {
-	.symbol_name = "kprobes_test_early",
-	.pre_handler = count_early_hit,
-};
-
-static int early_probe_error;
 
 static int __init kprobes_test_init(void)
 {
@@ -1308,9 +1305,9 @@ static int __init kprobes_test_init(void)
 
 	if (IS_MODULE(CONFIG_KPROBES_SANITY_TEST)) {
 		OPTIMIZER_HIDE_VAR(init_text);
-		init_probe_error = register_kprobe(&init_probe);
+		probe_of_init_text.error = register_kprobe(&probe_of_init_text.kp);
 		init_text(1);
-		early_probe_error = register_kprobe(&early_probe);
+		probe_of_early_place.error = register_kprobe(&probe_of_early_place.kp);
 		wait_for_kprobe_optimizer();
 	}
 	return 0;
@@ -1327,54 +1324,56 @@ static void __exit kprobes_test_exit(void)
 	WARN_ON(err != -ENOENT);
 	unregister_kprobe(&late);
 	/* If there has been none of the tests that do so. */
-	unregister_kprobe(&init_probe);
-	unregister_kprobe(&early_probe);
+	unregister_early_probes();
 }
 module_exit(kprobes_test_exit);
 
 static void init_text_is_probed_until_it_is_gone(struct kunit *test)
 {
+	struct kprobe *early = &probe_of_init_text.kp;
 	struct kprobe *a = probe('a', "kprobes_test_init_text");
 
 	if (!IS_MODULE(CONFIG_KPROBES_SANITY_TEST))
 		kunit_skip(test, "not a module");
-	KUNIT_ASSERT_EQ(test, init_probe_error, 0);
-	KUNIT_EXPECT_EQ(test, init_text_hits, 1);
-	if (!is_linked(&init_probe))
+	KUNIT_ASSERT_EQ(test, probe_of_init_text.error, 0);
+	KUNIT_EXPECT_EQ(test, probe_of_init_text.hits, 1);
+	if (!is_linked(early))
 		kunit_skip(test, "only when the module has just been loaded");
 
-	KUNIT_EXPECT_TRUE(test, kprobe_gone(&init_probe));
-	KUNIT_EXPECT_TRUE(test, kprobe_disabled(&init_probe));
-	KUNIT_EXPECT_EQ(test, enable_kprobe(&init_probe), -EINVAL);
-	KUNIT_EXPECT_TRUE(test, kprobe_gone(&init_probe));
+	KUNIT_EXPECT_TRUE(test, kprobe_gone(early));
+	KUNIT_EXPECT_TRUE(test, kprobe_disabled(early));
+	KUNIT_EXPECT_EQ(test, enable_kprobe(early), -EINVAL);
+	KUNIT_EXPECT_TRUE(test, kprobe_gone(early));
 
 	/* The text is still there, but nobody must count on it. */
 	EXPECT_REFUSED(test, a, -ENOENT);
 	a->symbol_name = NULL;
-	a->addr = init_probe.addr;
+	a->addr = early->addr;
 	EXPECT_REFUSED(test, a, -ENOENT);
 
-	unregister_kprobe(&init_probe);
-	KUNIT_EXPECT_FALSE(test, is_linked(&init_probe));
-	KUNIT_EXPECT_EQ(test, enable_kprobe(&init_probe), -EINVAL);
+	unregister_kprobe(early);
+	KUNIT_EXPECT_FALSE(test, is_linked(early));
+	KUNIT_EXPECT_EQ(test, enable_kprobe(early), -EINVAL);
 }
 
 /* The optimiser has been there in vain, and comes again. */
 static void probe_of_a_coming_module_is_optimized(struct kunit *test)
 {
+	struct kprobe *early = &probe_of_early_place.kp;
+
 	if (!IS_MODULE(CONFIG_KPROBES_SANITY_TEST))
 		kunit_skip(test, "not a module");
-	KUNIT_ASSERT_EQ(test, early_probe_error, 0);
-	if (!is_linked(&early_probe))
+	KUNIT_ASSERT_EQ(test, probe_of_early_place.error, 0);
+	if (!is_linked(early))
 		kunit_skip(test, "only when the module has just been loaded");
 	EXPECT_CALL(test, &early_place, "");
-	KUNIT_EXPECT_EQ(test, early_hits, 1);
+	KUNIT_EXPECT_EQ(test, probe_of_early_place.hits, 1);
 	wait_for_kprobe_optimizer();
-	KUNIT_EXPECT_EQ(test, kprobe_optimized(&early_probe),
+	KUNIT_EXPECT_EQ(test, kprobe_optimized(early),
 			IS_ENABLED(CONFIG_OPTPROBES) && IS_ENABLED(CONFIG_X86));
 	EXPECT_CALL(test, &early_place, "");
-	KUNIT_EXPECT_EQ(test, early_hits, 2);
-	unregister_kprobe(&early_probe);
+	KUNIT_EXPECT_EQ(test, probe_of_early_place.hits, 2);
+	unregister_kprobe(early);
 }
 
 /* ----------------------------------------------------------- several at once */
@@ -1866,8 +1865,7 @@ static struct kunit_case kprobes_cases[] = {
 /* Also if its test has not been among those that were to run. */
 static void end_suite(struct kunit_suite *suite)
 {
-	unregister_kprobe(&init_probe);
-	unregister_kprobe(&early_probe);
+	unregister_early_probes();
 }
 
 static struct kunit_suite kprobes_suite = {

@@ -1034,12 +1034,6 @@ static int read_for_long(void *unused)
 	reader.right = kprobes_test_reading(reader.from, reader.size) == end;
 	/* So that who sees this sees what is @right. */
 	smp_store_release(&reader.left, true);
-	set_current_state(TASK_INTERRUPTIBLE);
-	while (!kthread_should_stop()) {
-		schedule();
-		set_current_state(TASK_INTERRUPTIBLE);
-	}
-	__set_current_state(TASK_RUNNING);
 	return 0;
 }
 
