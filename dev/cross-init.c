@@ -40,13 +40,22 @@ static int write_file(const char *path, int flags, const char *text)
 	return good;
 }
 
-static int count(const char *text, const char *word)
+/* The first @word of @text, or its end. */
+static const char *find(const char *text, const char *word)
 {
 	size_t length = strlen(word);
+
+	while (*text && strncmp(text, word, length))
+		text++;
+	return text;
+}
+
+static int count(const char *text, const char *word)
+{
 	int n = 0;
 
-	for (; *text; text++)
-		n += !strncmp(text, word, length);
+	for (text = find(text, word); *text; text = find(text + 1, word))
+		n++;
 	return n;
 }
 
@@ -100,30 +109,36 @@ static int trace_opens(const char *event)
 	return count(read_file("/sys/kernel/tracing/trace"), event);
 }
 
-/*
- * Where a breakpoint is like an NMI, and a compare-and-exchange is not safe in one,
- * the ring buffer takes nothing; but hits are counted.
- */
 static int hits(const char *event)
 {
-	const char *text = read_file("/sys/kernel/tracing/kprobe_profile");
-	size_t length = strlen(event);
+	const char *text = find(read_file("/sys/kernel/tracing/kprobe_profile"), event);
 
-	while (*text && strncmp(text, event, length))
-		text++;
-	for (text += *text ? length : 0; *text == ' '; text++)
+	for (text += *text ? strlen(event) : 0; *text == ' '; text++)
 		;
 	return atoi(text);
 }
 
+/*
+ * Where a breakpoint is like an NMI, and a compare-and-exchange is not safe in one,
+ * the ring buffer takes nothing of what a handler writes; but hits are counted.
+ */
+#ifdef __riscv
+#define TRACED_AT_BREAKPOINTS	0
+#else
+#define TRACED_AT_BREAKPOINTS	1
+#endif
+
 static void kprobe_events(void)
 {
 	const char *list;
+	int traced;
 
 	check(write_file("/sys/kernel/tracing/kprobe_events", O_APPEND, "p:entered " FUNCTION "\n") &&
 	      write_file("/sys/kernel/tracing/kprobe_events", O_APPEND,
 			 "r:returned " FUNCTION " ret=$retval:s32\n"), "kprobe events are made");
-	check(trace_opens("entered: (" FUNCTION) >= 10 || hits("entered") >= 10, "entries are seen");
+	traced = trace_opens("entered: (" FUNCTION);
+	check(traced >= 10 || !TRACED_AT_BREAKPOINTS, "entries are traced");
+	check(hits("entered") >= 10, "and counted");
 	check(trace_opens("ret=-2") == 10, "return values are traced");
 	write_file("/sys/kernel/tracing/events/kprobes/enable", 0, "1");
 	list = read_file("/sys/kernel/debug/kprobes/list");
