@@ -60,7 +60,8 @@ growth() {	# NAME: what a hit costs more beside others
 }
 
 no_growth() {	# NAME [AS]: none, or as much as that of AS
-	more=$(($(growth "$1") - ${2:+$(growth "$2") -} 0))
+	more=$(growth "$1")
+	[ $# = 1 ] || more=$((more - $(growth "$2")))
 	check "$1: no growth with $others other probes${2:+ but that of $2}, it is $more" \
 		[ "${more#-}" -le 3 ]
 }

@@ -6,6 +6,7 @@
 # shellcheck disable=SC2034	# in the tests
 kprobes=/sys/kernel/debug/kprobes
 tracing=/sys/kernel/tracing
+knob=/proc/sys/debug/kprobes-optimization
 output=${TMPDIR:-/tmp}/kprobes-test.$$
 test_number=0
 failures=0
@@ -87,6 +88,10 @@ address() {	# SYMBOL: its address as kallsyms has it
 
 number() {	# NAME
 	sed -n "s/^$1: //p" $kprobes/stats
+}
+
+optimized() {	# how many are
+	grep -cF '[OPTIMIZED]' $kprobes/list
 }
 
 # Events, in the group kprobes

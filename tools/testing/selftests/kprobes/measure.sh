@@ -3,8 +3,6 @@
 # Measuring with the modules kprobe_bench and kprobe_scale. What they say are lines
 # "NAME VALUE".
 
-knob=/proc/sys/debug/kprobes-optimization
-
 # The addresses of the kernel's functions, as far as it says that they are any.
 all_functions() {
 	awk '$2 ~ /^[Tt]$/ && NF == 3 && $3 !~ /^__pfx_/ { print "0x" $1 }' /proc/kallsyms | sort -u

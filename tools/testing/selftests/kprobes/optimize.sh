@@ -8,7 +8,6 @@
 . ./lib.sh
 . ./workload.sh
 
-knob=/proc/sys/debug/kprobes-optimization
 [ -e $knob ] || skip_all "no CONFIG_OPTPROBES"
 [ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"
 need_no_events
@@ -37,10 +36,6 @@ line_of() {	# EVENT
 
 is_optimized() {	# EVENT
 	line_of "$1" | grep -F '[OPTIMIZED]'
-}
-
-optimized() {	# how many are
-	grep -cF '[OPTIMIZED]' $kprobes/list
 }
 
 # All of them, when the optimiser has done its work. Reading the list waits for ten

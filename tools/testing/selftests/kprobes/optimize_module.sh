@@ -6,11 +6,11 @@
 module=trace_events_sample
 [ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"
 modinfo trace-events-sample >/dev/null 2>&1 || skip_all "no module trace-events-sample"
-[ -e /proc/sys/debug/kprobes-optimization ] || skip_all "no jumps here"
+[ -e $knob ] || skip_all "no jumps here"
 is_base && skip_all "the kprobes that 6.12 comes with lose sight of a module's probes"
 need_no_events
 on_exit remove_events
-on_exit 'echo 1 >/proc/sys/debug/kprobes-optimization'
+on_exit "echo 1 >$knob"
 on_exit 'modprobe -r trace-events-sample kretprobe_example 2>/dev/null'
 
 load() {
@@ -115,10 +115,10 @@ echo 1 >$tracing/events/kprobes/enable
 check "all probes are listed" listed $events
 check "some have a jump" in_place 1
 check "they are hit" is_hit "$last"
-check "jumps are switched off" sh -c 'echo 0 >/proc/sys/debug/kprobes-optimization'
+check "jumps are switched off" sh -c "echo 0 >$knob"
 check "none is left" optimized 0
 check "they are hit still" is_hit "$last"
-check "jumps are switched on" sh -c 'echo 1 >/proc/sys/debug/kprobes-optimization'
+check "jumps are switched on" sh -c "echo 1 >$knob"
 check "they are back" in_place 1
 check "the module is unloaded" unload
 check "all probes are [GONE]" gone $events
