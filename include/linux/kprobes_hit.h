@@ -102,7 +102,7 @@ static __always_inline struct kprobe_site *site_of(struct kprobe *kp)
  * @slot:	A site stands in the first free slot from its hash value on, so
  *		a search ends at a NULL. Hence an erased site leaves a tombstone.
  *
- * Invariant: at the most half of the slots are filled.
+ * Invariant: at the most a third of the slots is filled.
  */
 struct kprobe_table {
 	unsigned int shift;
