@@ -20,6 +20,7 @@
 #include <linux/jump_label.h>
 #include <linux/list_sort.h>
 #include <linux/memory.h>
+#include <linux/rcupdate.h>
 #include <linux/seq_file.h>
 #include <linux/sysctl.h>
 #include <linux/wait.h>
@@ -301,7 +302,7 @@ static void optimize_sites(struct work_struct *work)
 {
 	while (allowed && !list_empty(&candidates)) {
 		start_few();
-		cond_resched();
+		cond_resched_tasks_rcu_qs();
 	}
 	if (!list_empty(&optimizing) || !list_empty(&stale)) {
 		kprobes_wait_for_tasks();
@@ -310,7 +311,7 @@ static void optimize_sites(struct work_struct *work)
 			list_sort(NULL, &optimizing, compare_sites);
 		while (!list_empty(&optimizing)) {
 			finish_few();
-			cond_resched();
+			cond_resched_tasks_rcu_qs();
 		}
 	}
 	scoped_guard(mutex, &kprobe_mutex) {

@@ -12,6 +12,7 @@
 #include <linux/init.h>
 #include <linux/kprobes_hit.h>
 #include <linux/log2.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
@@ -374,7 +375,7 @@ static void reap_sites(struct work_struct *work)
 
 	kprobes_wait_for_tasks();
 	while (reap_few(&batch))
-		cond_resched();
+		cond_resched_tasks_rcu_qs();
 }
 
 static DECLARE_WORK(site_reaper, reap_sites);

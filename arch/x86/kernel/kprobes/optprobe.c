@@ -14,6 +14,7 @@
 #include <linux/kprobes.h>
 #include <linux/memory.h>
 #include <linux/preempt.h>
+#include <linux/rcupdate.h>
 #include <linux/unaligned.h>
 
 #include "common.h"
@@ -417,6 +418,7 @@ void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_li
 		code[0] = INT3_INSN_OPCODE;
 		text_poke_queue(op->kp.addr, code, sizeof(code), jump);
 		list_move_tail(&op->list, done_list);
+		cond_resched_tasks_rcu_qs();
 	}
 	text_poke_finish();
 }

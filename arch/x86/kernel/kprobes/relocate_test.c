@@ -10,6 +10,7 @@
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 #include <linux/string.h>
 #include <linux/unaligned.h>
 #include <linux/vmalloc.h>
@@ -586,6 +587,7 @@ static void test_every_opcode(struct kunit *test)
 	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
 		for (int op = 0; op < 0x200; op++)
 			check_opcode(test, prefixes[i], op);
+		cond_resched_tasks_rcu_qs();
 	}
 }
 
