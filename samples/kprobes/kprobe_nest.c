@@ -3,12 +3,13 @@
  * What becomes of a hit while a handler runs?
  *
  *	insmod kprobe_nest.ko
- *	echo MILLISECONDS >/sys/module/kprobe_nest/parameters/run
+ *	echo INTERRUPTS >/sys/module/kprobe_nest/parameters/run
  *
  * lets a task call a probed function whose handler takes its time, and a timer's
- * interrupt call another one. Its hits come while the task's handler runs, more
- * often than not. The kernel log tells of both how often they were called, hit
- * and missed: what is not hit has to be counted as missed.
+ * interrupt call another one, until so many interrupts have come. The hits of that
+ * one come while the task's handler runs, more often than not. The kernel log tells
+ * of both how often they were called, hit and missed: what is not hit has to be
+ * counted as missed.
  *
  * The functions are kprobe_nest_in_task() and kprobe_nest_in_interrupt(): whoever
  * wants to know what becomes of other users' probes can put some there, too.
@@ -22,10 +23,10 @@
 #include <linux/hrtimer.h>
 #include <linux/kprobes.h>
 #include <linux/kstrtox.h>
-#include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/time64.h>
 
 #define INTERVAL	(100 * NSEC_PER_USEC)	/* of the timer */
@@ -90,23 +91,22 @@ static struct nest in_interrupt = {
 
 static enum hrtimer_restart on_timer(struct hrtimer *timer)
 {
-	in_interrupt.calls++;
+	WRITE_ONCE(in_interrupt.calls, in_interrupt.calls + 1);
 	kprobe_nest_in_interrupt();
 	hrtimer_forward_now(timer, INTERVAL);
 	return HRTIMER_RESTART;
 }
 
 /* On one CPU: it is its own handlers that an interrupt comes across. */
-static void call_for(unsigned int ms)
+static void call_until(unsigned int interrupts)
 {
-	ktime_t end = ktime_add_ms(ktime_get(), ms);
 	struct hrtimer timer;
 
 	hrtimer_init_on_stack(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	timer.function = on_timer;
 	migrate_disable();
 	hrtimer_start(&timer, INTERVAL, HRTIMER_MODE_REL_PINNED_HARD);
-	while (ktime_before(ktime_get(), end)) {
+	while (READ_ONCE(in_interrupt.calls) < interrupts && !fatal_signal_pending(current)) {
 		in_task.calls++;
 		kprobe_nest_in_task();
 		cond_resched();
@@ -136,10 +136,10 @@ static void report(const struct nest *nest)
 static int run(const char *value, const struct kernel_param *param)
 {
 	static DEFINE_MUTEX(lock);
-	unsigned int ms;
+	unsigned int interrupts;
 	int err;
 
-	err = kstrtouint(value, 0, &ms);
+	err = kstrtouint(value, 0, &interrupts);
 	if (err)
 		return err;
 	guard(mutex)(&lock);
@@ -148,7 +148,7 @@ static int run(const char *value, const struct kernel_param *param)
 		return err;
 	err = attach(&in_interrupt);
 	if (!err) {
-		call_for(ms);
+		call_until(interrupts);
 		report(&in_task);
 		report(&in_interrupt);
 		unregister_kprobe(&in_interrupt.probe);
@@ -159,7 +159,7 @@ static int run(const char *value, const struct kernel_param *param)
 
 static const struct kernel_param_ops run_ops = { .set = run };
 module_param_cb(run, &run_ops, NULL, 0200);
-MODULE_PARM_DESC(run, "write for how many milliseconds the functions are to be called");
+MODULE_PARM_DESC(run, "write how many interrupts are to come");
 
 /* Nothing is left to be undone. */
 static int __init nest_init(void)

@@ -7,13 +7,14 @@
 modinfo kprobe_nest >/dev/null 2>&1 || skip_all "no module kprobe_nest"
 [ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"
 need_no_events
+interrupts=2000
 
 on_exit 'rmmod kprobe_nest'
 on_exit remove_events
 
 run() {
 	dmesg -c >/dev/null
-	echo 500 >/sys/module/kprobe_nest/parameters/run
+	echo $interrupts >/sys/module/kprobe_nest/parameters/run
 	dmesg | sed -n 's/.*kprobe_nest: //p' >"$output.counts"
 	sed 's/^/# /' "$output.counts"
 }
@@ -23,7 +24,7 @@ count() {	# task-OR-interrupt calls-OR-hits-OR-missed
 }
 
 all_counted() {	# task-OR-interrupt
-	[ "$(count "$1" calls)" -gt 1000 ] &&
+	[ "$(count "$1" calls)" -ge $interrupts ] &&
 		[ $(($(count "$1" hits) + $(count "$1" missed))) = "$(count "$1" calls)" ]
 }
 
