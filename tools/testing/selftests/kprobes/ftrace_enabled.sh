@@ -71,7 +71,7 @@ check "and is hit" [ "$(hits leaves)" -gt "$seen" ]
 if has_config KRETPROBES; then
 	add_event 'r:kprobes/woken do_nanosleep'
 	enable_event woken 1
-	sleep 0.5 &
+	sleep 2 &
 	sleep 0.2	# is hit, too
 	seen=$(hits woken)
 	switch_ftrace 0

@@ -132,6 +132,16 @@ missed() {	# EVENT
 	awk -v event="$1" '$1 == event { print $3 }' $tracing/kprobe_profile
 }
 
+# For what comes by itself, once a second or so.
+is_hit() {	# EVENT: more often than it was
+	hits_before=$(hits "$1")
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		sleep 0.3
+		[ "$(hits "$1")" -le "$hits_before" ] || return 0
+	done
+	return 1
+}
+
 # Three forks at the least.
 work() {
 	/bin/true

@@ -42,15 +42,6 @@ gone() {	# NUMBER: that many probes are gone, and no others are there, nor is a 
 		! grep 'OPTIMIZED\|+0x' $kprobes/list
 }
 
-is_hit() {	# EVENT: more than it was
-	before=$(hits "$1")
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
-		sleep 0.3
-		[ "$(hits "$1")" -le "$before" ] || return 0
-	done
-	return 1
-}
-
 # Wherever an instruction begins in the function that is called each second.
 add_events() {
 	function=$(awk -v module="[$module]" '
