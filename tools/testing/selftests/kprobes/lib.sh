@@ -142,6 +142,10 @@ is_hit() {	# EVENT: more often than it was
 	return 1
 }
 
+returned() {	# PID EVENT: the process has hit the event of a return, once
+	[ "$(grep -c -- "-$1 .*$2: " $tracing/trace)" = 1 ]
+}
+
 # Three forks at the least.
 work() {
 	/bin/true
