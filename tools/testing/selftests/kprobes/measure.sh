@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
-# Measuring with the modules kprobe_bench and kprobe_scale. What they say are lines
-# "NAME VALUE".
+# Measuring with the modules kprobe_bench, kprobe_nest and kprobe_scale. What the first
+# and the last say are lines "NAME VALUE".
 
 # The addresses of the kernel's functions, as far as it says that they are any.
 all_functions() {

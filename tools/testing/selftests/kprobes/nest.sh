@@ -3,6 +3,7 @@
 # Hits while a handler runs: those who can bear it get them, for the others they
 # are counted.
 . ./lib.sh
+. ./measure.sh
 
 modinfo kprobe_nest >/dev/null 2>&1 || skip_all "no module kprobe_nest"
 [ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"
@@ -13,10 +14,7 @@ on_exit 'rmmod kprobe_nest'
 on_exit remove_events
 
 run() {
-	dmesg -c >/dev/null
-	echo $interrupts >/sys/module/kprobe_nest/parameters/run
-	dmesg | sed -n 's/.*kprobe_nest: //p' >"$output.counts"
-	sed 's/^/# /' "$output.counts"
+	measure kprobe_nest $interrupts >"$output.counts" && sed 's/^/# /' "$output.counts"
 }
 
 count() {	# task-OR-interrupt calls-OR-hits-OR-missed

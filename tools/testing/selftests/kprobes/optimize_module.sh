@@ -22,14 +22,9 @@ unload() {
 }
 
 # Reading the list waits for the optimiser.
-optimized() {	# NUMBER: that many probes in the module have a jump
+jumps() {	# how many probes in the module have one
 	sleep 0.2
-	[ "$(grep -c "$module.*\[OPTIMIZED\]" $kprobes/list)" = "$1" ]
-}
-
-in_place() {	# NUMBER: at least so many, of which the events know
-	sleep 0.2
-	[ "$(grep -c "$module.*\[OPTIMIZED\]" $kprobes/list)" -ge "$1" ]
+	grep -c "$module.*\[OPTIMIZED\]" $kprobes/list
 }
 
 listed() {	# NUMBER: so many probes are in the list, none of them without a place
@@ -104,13 +99,13 @@ check "the module is loaded" load
 check "it is probed everywhere in a function" add_events
 echo 1 >$tracing/events/kprobes/enable
 check "all probes are listed" listed $events
-check "some have a jump" in_place 1
+check "some have a jump" [ "$(jumps)" -ge 1 ]
 check "they are hit" is_hit "$last"
 check "jumps are switched off" sh -c "echo 0 >$knob"
-check "none is left" optimized 0
+check "none is left" [ "$(jumps)" = 0 ]
 check "they are hit still" is_hit "$last"
 check "jumps are switched on" sh -c "echo 1 >$knob"
-check "they are back" in_place 1
+check "they are back" [ "$(jumps)" -ge 1 ]
 check "the module is unloaded" unload
 check "all probes are [GONE]" gone $events
 remove_events
