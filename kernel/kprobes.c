@@ -451,7 +451,7 @@ static void link_requests(struct kprobe_request *reqs, int num)
 		p->opcode = site->kp.opcode;
 		p->flags &= KPROBE_FLAG_DISABLED | KPROBE_FLAG_REENTRANT;
 		p->flags |= reqs[i].where.flags | (site->kp.flags & KPROBE_FLAG_OPTIMIZED);
-		list_add_tail_rcu(&p->list, &site->kp.list);
+		list_add_rcu(&p->list, &site->kp.list);
 	}
 }
 

@@ -43,7 +43,7 @@ enum kprobe_site_state {
  * struct kprobe_site - A probed address
  * @kp:		What the architecture sees. Its @addr, @opcode and @ainsn are
  *		constant, its @post_handler tells whether a probe has one. Its
- *		@list is the head of the probes, oldest first: written under
+ *		@list is the head of the probes, newest first: written under
  *		kprobe_mutex, read under RCU.
  * @op:		The same for architectures that can put a jump there: their
  *		detour, and its @list is a link in one of the optimiser's lists.
