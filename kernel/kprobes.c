@@ -195,7 +195,11 @@ static bool has_post_handler(const struct kprobe_site *site)
 	return false;
 }
 
-/* Let hits find what they need to know of the probes in the site itself. */
+/*
+ * Let hits find what they need to know of the probes in the site itself. A back
+ * end may ask for the site's post handler and call it later: once there is one it
+ * stays, and finds no probe to call.
+ */
 static void settle_handlers(struct kprobe_site *site)
 {
 	struct kprobe *only = NULL;
@@ -207,8 +211,9 @@ static void settle_handlers(struct kprobe_site *site)
 	}
 	WRITE_ONCE(site->only, only);
 	WRITE_ONCE(site->direct, only ? only->number : 0);
-	WRITE_ONCE(site->kp.post_handler,
-		   has_post_handler(site) ? kprobe_post_handlers : NULL);
+	WRITE_ONCE(site->has_post, has_post_handler(site));
+	if (site->has_post)
+		WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);
 }
 
 /* What is left to do for a site that is not armed and shall not be. */

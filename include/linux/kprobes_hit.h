@@ -42,9 +42,9 @@ enum kprobe_site_state {
 /**
  * struct kprobe_site - A probed address
  * @kp:		What the architecture sees. Its @addr, @opcode and @ainsn are
- *		constant, its @post_handler tells whether a probe has one. Its
- *		@list is the head of the probes, newest first: written under
- *		kprobe_mutex, read under RCU.
+ *		constant, its @post_handler is set when the first probe comes that
+ *		has one, and stays. Its @list is the head of the probes, newest
+ *		first: written under kprobe_mutex, read under RCU.
  * @op:		The same for architectures that can put a jump there: their
  *		detour, and its @list is a link in one of the optimiser's lists.
  * @only:	Its one probe, if that is enabled and has a pre handler; or NULL:
@@ -54,6 +54,7 @@ enum kprobe_site_state {
  *		kprobe_mutex.
  * @direct:	The number of its one probe, if it is in @only; or 0. Written
  *		under kprobe_mutex.
+ * @has_post:	Whether a probe has a post handler. Written under kprobe_mutex.
  * @unfit:	Why there is no jump: an error of arch_prepare_optimized_kprobe() or
  *		of optimizer.c, or 0. kprobe_mutex.
  * @state:	An enum kprobe_site_state. Written under kprobe_mutex by
@@ -79,6 +80,7 @@ struct kprobe_site {
 	unsigned int direct;
 	s16 unfit;
 	u8 state;
+	bool has_post;
 	struct rb_node node;
 	struct list_head batch;
 	union {

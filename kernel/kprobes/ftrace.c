@@ -50,7 +50,7 @@ void kprobe_ftrace_kill(void)
 /* Not an easier one than it has: that comes later, and may fail. */
 static struct ftrace_ops *wanted_ops(const struct kprobe_site *site)
 {
-	return site->kp.post_handler ? &ipmodify_ops : site->ops ?: &plain_ops;
+	return site->has_post ? &ipmodify_ops : site->ops ?: &plain_ops;
 }
 
 /* ftrace_site_needs_rearm - Is an armed site in the hands of the wrong ops? */
@@ -192,7 +192,7 @@ int ftrace_arm_sites(struct list_head *batch)
 
 static bool is_too_strict(const struct kprobe_site *site, const struct ftrace_ops *ops)
 {
-	return belongs(site, ops) && !site->kp.post_handler;
+	return belongs(site, ops) && !site->has_post;
 }
 
 /**

@@ -113,7 +113,7 @@ void __weak arch_forget_text(const struct module *mod)
  */
 bool __weak arch_detour_suits(struct optimized_kprobe *op)
 {
-	return !op->kp.post_handler;
+	return !site_of(&op->kp)->has_post;
 }
 
 /**

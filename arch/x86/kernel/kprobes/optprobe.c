@@ -293,7 +293,7 @@ static void free_detour(struct arch_optimized_insn *op)
 
 static int make_detour(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
-	bool post = site->kp.post_handler;
+	bool post = site->has_post;
 	int err;
 
 	op->direct = site->direct;
@@ -353,10 +353,10 @@ int arch_within_optimized_kprobe(struct optimized_kprobe *op, kprobe_opcode_t *a
 
 bool arch_detour_suits(struct optimized_kprobe *op)
 {
-	u32 direct = site_of(&op->kp)->direct;
+	const struct kprobe_site *site = site_of(&op->kp);
 
-	return (op->optinsn.post || !op->kp.post_handler) &&
-	       (!direct || direct == op->optinsn.direct);
+	return (op->optinsn.post || !site->has_post) &&
+	       (!site->direct || site->direct == op->optinsn.direct);
 }
 
 void arch_use_detour(struct optimized_kprobe *op, bool use)
