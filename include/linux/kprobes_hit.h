@@ -98,13 +98,15 @@ static __always_inline struct kprobe_site *site_of(struct kprobe *kp)
  * struct kprobe_table - The sites, by address
  * @shift:	Of the hash value, to the right: it has BITS_PER_LONG - @shift bits.
  * @mask:	Number of slots, less one.
- * @filled:	How many slots are not NULL: sites and tombstones. kprobe_mutex.
+ * @filled:	How many slots are not empty: sites and tombstones. kprobe_mutex.
  * @live:	How many of them are sites. kprobe_mutex.
  * @rcu:	For the time after its replacement.
  * @slot:	A site stands in the first free slot from its hash value on, so
- *		a search ends at a NULL. Hence an erased site leaves a tombstone.
+ *		a search ends at an empty one. Hence an erased site leaves a tombstone.
+ *		An empty slot points to kprobe_nobody, whose address nothing has: a
+ *		search that finds its site at once does not ask for it.
  *
- * Invariant: at the most a third of the slots is filled.
+ * Invariant: at most a third of the slots is filled.
  */
 struct kprobe_table {
 	unsigned int shift;
@@ -116,6 +118,7 @@ struct kprobe_table {
 };
 
 extern struct kprobe_table __rcu *kprobe_table;
+extern struct kprobe kprobe_nobody;
 
 static __always_inline unsigned long kprobe_hash(const struct kprobe_table *table,
 						 const void *addr)
@@ -123,15 +126,21 @@ static __always_inline unsigned long kprobe_hash(const struct kprobe_table *tabl
 	return ((unsigned long)addr * GOLDEN_RATIO_PRIME) >> table->shift;
 }
 
+struct kprobe *kprobe_find_further(const struct kprobe_table *table, unsigned long i,
+				   const void *addr);
+
 /* kprobe_find - get_kprobe(), inline */
 static __always_inline struct kprobe *kprobe_find(const void *addr)
 {
 	const struct kprobe_table *table = rcu_dereference_raw(kprobe_table);
 	unsigned long i = kprobe_hash(table, addr);
-	struct kprobe *kp;
+	struct kprobe *kp = rcu_dereference_raw(table->slot[i]);
 
-	while ((kp = rcu_dereference_raw(table->slot[i])) && unlikely(kp->addr != addr))
-		i = (i + 1) & table->mask;
+	if (unlikely(kp->addr != addr))
+		return kprobe_find_further(table, i, addr);
+	/* It is not NULL, which the compiler is told not to learn from an access. */
+	if (!kp)
+		__builtin_unreachable();
 	return kp;
 }
 

@@ -16,19 +16,27 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-/* So large that a few functions in a row, which are far from random, do not collide. */
-#define TABLE_MIN_SIZE	1024
+/* So large, 64 KiB, that hundreds of sites hardly ever collide. */
+#define TABLE_MIN_SIZE	8192
+
+/* In empty slots, and in those of erased sites. There is no text at their addresses. */
+struct kprobe kprobe_nobody = {
+	.addr = (kprobe_opcode_t *)&kprobe_nobody,
+};
+
+static struct kprobe tombstone = {
+	.addr = (kprobe_opcode_t *)&tombstone,
+};
 
 /* Looked at long before the first site: alternatives are tested with an int3. */
 static struct kprobe_table empty_table = {
 	.shift = BITS_PER_LONG - 1,
 	.mask = 1,
-	.slot = { RCU_INITIALIZER(NULL), RCU_INITIALIZER(NULL) },
+	.slot = { RCU_INITIALIZER(&kprobe_nobody), RCU_INITIALIZER(&kprobe_nobody) },
 };
 
 struct kprobe_table __rcu *kprobe_table = RCU_INITIALIZER(&empty_table);
 
-static struct kprobe tombstone;
 static struct rb_root site_tree = RB_ROOT;
 
 static struct kmem_cache *site_cache __ro_after_init;
@@ -51,6 +59,30 @@ noinstr struct kprobe *get_kprobe(void *addr)
 	return kprobe_find(addr);
 }
 
+/**
+ * kprobe_find_further - Find the site at an address, but not in the first slot
+ * @table: The hash.
+ * @i: The first slot.
+ * @addr: The address.
+ *
+ * Context: As get_kprobe().
+ * Return: As get_kprobe().
+ */
+noinstr struct kprobe *kprobe_find_further(const struct kprobe_table *table, unsigned long i,
+					   const void *addr)
+{
+	struct kprobe *kp;
+
+	for (;;) {
+		kp = rcu_dereference_raw(table->slot[i]);
+		if (kp == &kprobe_nobody)
+			return NULL;
+		if (kp->addr == addr)
+			return kp;
+		i = (i + 1) & table->mask;
+	}
+}
+
 static struct kprobe_table *table_locked(void)
 {
 	return rcu_dereference_protected(kprobe_table, lockdep_is_held(&kprobe_mutex));
@@ -63,7 +95,7 @@ static struct kprobe *table_entry(const struct kprobe_table *table, unsigned int
 
 static bool is_site(const struct kprobe *entry)
 {
-	return entry && entry != &tombstone;
+	return entry != &kprobe_nobody && entry != &tombstone;
 }
 
 static void table_insert(struct kprobe_table *table, struct kprobe *kp)
@@ -72,7 +104,7 @@ static void table_insert(struct kprobe_table *table, struct kprobe *kp)
 
 	while (is_site(table_entry(table, i)))
 		i = (i + 1) & table->mask;
-	if (!table_entry(table, i))
+	if (table_entry(table, i) == &kprobe_nobody)
 		table->filled++;
 	table->live++;
 	rcu_assign_pointer(table->slot[i], kp);
@@ -93,11 +125,15 @@ static int table_resize(unsigned int sites)
 	struct kprobe_table *old = table_locked(), *new;
 	unsigned long size = max(roundup_pow_of_two(4UL * sites), TABLE_MIN_SIZE);
 
-	new = kvzalloc(struct_size(new, slot, size), GFP_KERNEL);
+	new = kvmalloc(struct_size(new, slot, size), GFP_KERNEL);
 	if (!new)
 		return -ENOMEM;
 	new->shift = BITS_PER_LONG - ilog2(size);
 	new->mask = size - 1;
+	new->filled = 0;
+	new->live = 0;
+	for (unsigned long i = 0; i < size; i++)
+		RCU_INIT_POINTER(new->slot[i], &kprobe_nobody);
 	for (unsigned int i = 0; i <= old->mask; i++)
 		if (is_site(table_entry(old, i)))
 			table_insert(new, table_entry(old, i));
