@@ -586,6 +586,12 @@ void kprobes_wait_for_tasks(void)
 	cpus_read_unlock();
 }
 
+/* Has list_del_rcu() taken the probe out of a site's list, and nothing followed? */
+static bool is_unlinked(const struct kprobe *p)
+{
+	return p->list.prev == LIST_POISON2;
+}
+
 /**
  * unregister_kprobes - Unregister several probes
  * @kps: The probes. Of one that is not registered, @addr is cleared.
@@ -600,20 +606,20 @@ void unregister_kprobes(struct kprobe **kps, int num)
 {
 	bool found = false;
 	LIST_HEAD(batch);
-	int i;
 
 	scoped_guard(mutex, &kprobe_mutex) {
-		for (i = 0; i < num; i++) {
+		for (int i = 0; i < num; i++) {
 			struct kprobe_site *site = site_of_probe(kps[i]);
 
-			if (!site) {
+			if (site) {
+				found = true;
+				kps[i]->addr = site->kp.addr;
+				kps[i]->flags &= ~KPROBE_FLAG_OPTIMIZED;
+				list_del_rcu(&kps[i]->list);
+				add_to_batch(site, &batch);
+			} else if (!is_unlinked(kps[i])) {
 				kps[i]->addr = NULL;
-				continue;
 			}
-			found = true;
-			kps[i]->flags &= ~KPROBE_FLAG_OPTIMIZED;
-			list_del_rcu(&kps[i]->list);
-			add_to_batch(site, &batch);
 		}
 		settle(&batch);
 	}
@@ -621,8 +627,8 @@ void unregister_kprobes(struct kprobe **kps, int num)
 		return;
 
 	kprobes_wait_for_handlers();
-	for (i = 0; i < num; i++)
-		if (kps[i]->addr)
+	for (int i = 0; i < num; i++)
+		if (is_unlinked(kps[i]))
 			INIT_LIST_HEAD(&kps[i]->list);
 }
 EXPORT_SYMBOL_GPL(unregister_kprobes);

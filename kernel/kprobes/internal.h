@@ -59,7 +59,7 @@ int site_reserve(unsigned int count);
 struct kprobe_site *site_create(unsigned long addr, u32 flags);
 void site_destroy(struct kprobe_site *site);
 struct kprobe_site *site_find(unsigned long addr);
-struct kprobe_site *site_of_probe(const struct kprobe *p);
+struct kprobe_site *site_of_probe(struct kprobe *p);
 struct kprobe_site *site_first_from(unsigned long addr);
 struct kprobe_site *site_next(struct kprobe_site *site);
 struct kprobe_site *site_first_in(unsigned long start, unsigned long end);

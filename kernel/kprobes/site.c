@@ -14,6 +14,7 @@
 #include <linux/log2.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 #include <linux/workqueue.h>
 
 /* So large, 64 KiB, that hundreds of sites hardly ever collide. */
@@ -228,19 +229,50 @@ struct kprobe_site *site_find(unsigned long addr)
 	return kp ? site_of(kp) : NULL;
 }
 
-/* site_of_probe - The site that @p is registered at, or NULL. */
-struct kprobe_site *site_of_probe(const struct kprobe *p)
+/* Is it a site's own kprobe? */
+static bool is_site_kprobe(const struct kprobe *kp)
 {
-	unsigned long addr = (unsigned long)p->addr;
+	unsigned long addr = (unsigned long)kp->addr;
 	struct kprobe_site *site;
-	struct kprobe *other;
 
-	if (!addr)
-		return NULL;
+	if (get_kprobe(kp->addr) == kp)
+		return true;
+	/* A site that is gone is not in the hash. */
 	for (site = site_first_in(addr, addr + 1); site; site = site_next_in(site, addr + 1))
-		list_for_each_entry(other, &site->kp.list, list)
-			if (other == p)
-				return site;
+		if (&site->kp == kp)
+			return true;
+	return false;
+}
+
+/*
+ * A probe's links mean nothing before its first registration, so they are believed
+ * only if the neighbour agrees.
+ */
+static bool is_linked(const struct kprobe *p)
+{
+	struct list_head *next = p->list.next, *back;
+
+	return next && next != &p->list && !get_kernel_nofault(back, &next->prev) &&
+	       back == &p->list;
+}
+
+/**
+ * site_of_probe - Find the site that a probe is registered at
+ * @p: The probe. Its @addr may have been changed since it was registered.
+ *
+ * Context: Process context, kprobe_mutex held.
+ * Return: The site, or NULL.
+ */
+struct kprobe_site *site_of_probe(struct kprobe *p)
+{
+	struct kprobe *kp = p;
+
+	lockdep_assert_held(&kprobe_mutex);
+	if (!is_linked(p))
+		return NULL;
+	list_for_each_entry_continue(kp, &p->list, list)
+		if (is_site_kprobe(kp))
+			return site_of(kp);
 	return NULL;
 }
 
