@@ -375,14 +375,24 @@ void site_set_state(struct kprobe_site *site, enum kprobe_site_state state)
 	site->state = state;
 }
 
+/*
+ * An architecture without slots restores the text once more when it forgets a
+ * site: that must be done while the text is there.
+ */
+#ifdef __ARCH_WANT_KPROBES_INSN_SLOT
+static const bool slots_outlive_text = true;
+#else
+static const bool slots_outlive_text;
+#endif
+
 /**
  * site_lose_text - The text at a site goes away
  * @site: The site, no longer armed.
  *
  * Its address may come to mean something else from here on, so it leaves the
- * hash. It stays in the ordered index as long as somebody has a probe there. Its
- * slots go at once: nobody runs that text any more, and there are architectures
- * that write to it once more.
+ * hash. It stays in the ordered index as long as somebody has a probe there. A
+ * task may still be in its slots: an async function of the module, or one that
+ * was preempted on its way back from a handler.
  */
 void site_lose_text(struct kprobe_site *site)
 {
@@ -393,7 +403,8 @@ void site_lose_text(struct kprobe_site *site)
 	site->kp.flags |= KPROBE_FLAG_GONE;
 	list_for_each_entry(p, &site->kp.list, list)
 		p->flags |= KPROBE_FLAG_GONE;
-	site_remove_slots(site);
+	if (!slots_outlive_text)
+		site_remove_slots(site);
 	site_retire(site);
 }
 
@@ -409,7 +420,7 @@ static LIST_HEAD(retired_sites);	/* kprobe_mutex */
 
 static void site_free(struct kprobe_site *site)
 {
-	if (site->state != SITE_GONE)
+	if (site->state != SITE_GONE || slots_outlive_text)
 		site_remove_slots(site);
 	if (!list_empty(&site->kp.list))
 		return;
