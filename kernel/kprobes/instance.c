@@ -260,11 +260,13 @@ static notrace struct kretprobe_instance * __kprobes take_from_chunks(struct kre
 /* So that a pool of fixed size is used up before a call is missed. */
 static notrace struct kretprobe_instance * __kprobes take_from_caches(struct kretprobe_pool *pool)
 {
-	struct kretprobe_instance *ri;
+	struct kretprobe_instance **cache, *ri;
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		ri = xchg(per_cpu_ptr(pool->cache, cpu), NULL);
+		cache = per_cpu_ptr(pool->cache, cpu);
+		/* Where nothing is, look and do not write: every hit comes by here. */
+		ri = READ_ONCE(*cache) ? xchg(cache, NULL) : NULL;
 		if (ri)
 			return ri;
 	}
