@@ -237,12 +237,26 @@ static void tend(struct work_struct *work)
 
 /* ------------------------------------------------------------- at a hit */
 
+/*
+ * llist_add(), which calls a function that may be return-probed itself, without a
+ * call. Returns whether the list was empty. Work has been queued if it was not.
+ */
+static __always_inline bool push_node(struct llist_node *node, struct llist_head *head)
+{
+	struct llist_node *first = READ_ONCE(head->first);
+
+	do {
+		node->next = first;
+	} while (!raw_try_cmpxchg(&head->first, &first, node));
+	return !first;
+}
+
 static notrace void __kprobes run_short(struct kretprobe_pool *pool)
 {
 	if (!pool->adaptive || xchg(&pool->is_short, true))
 		return;
-	llist_add(&pool->short_node, &short_pools);
-	irq_work_queue(&tend_irq_work);
+	if (push_node(&pool->short_node, &short_pools))
+		irq_work_queue(&tend_irq_work);
 }
 
 static notrace struct kretprobe_instance * __kprobes take_from_chunks(struct kretprobe_pool *pool)
@@ -302,6 +316,6 @@ void kretprobe_put_uncached(struct kretprobe_instance *ri)
 		objpool_push(ri, &ri->chunk->objects);
 		return;
 	}
-	llist_add(&ri->llist, &returned);
-	irq_work_queue(&tend_irq_work);
+	if (push_node(&ri->llist, &returned))
+		irq_work_queue(&tend_irq_work);
 }
