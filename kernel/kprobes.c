@@ -10,12 +10,14 @@
 #include "kprobes/internal.h"
 
 #include <linux/cpu.h>
+#include <linux/export.h>
 #include <linux/init.h>
 #include <linux/jump_label.h>
 #include <linux/kdebug.h>
 #include <linux/kprobes_hit.h>
 #include <linux/memory.h>
-#include <linux/module.h>
+#include <linux/minmax.h>
+#include <linux/notifier.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
@@ -303,15 +305,46 @@ static int settle(struct list_head *batch)
  * @where:	What its address has been resolved to.
  * @site:	The site there, from preparation on.
  * @addr:	The probe's address as the caller gave it, for undoing.
- * @flags:	And its flags.
+ * @nmissed:	And its count of missed hits,
+ * @number:	the number of its last registration,
+ * @flags:	its flags,
+ * @opcode:	and what it displaced last.
  */
 struct kprobe_request {
 	struct kprobe *p;
 	struct kprobe_address where;
 	struct kprobe_site *site;
 	kprobe_opcode_t *addr;
+	unsigned long nmissed;
+	u32 number;
 	u32 flags;
+	kprobe_opcode_t opcode;
 };
+
+/**
+ * struct kprobe_transaction - Probes on their way to be registered together
+ * @reqs:	The probes, in the order of the caller's array.
+ * @num:	How many.
+ * @kind:	What kind of probes they are.
+ * @prepared:	How many @kind has prepared.
+ * @good:	How many have passed all checks so far. The first one that has not is
+ *		at this index: what comes after it is not looked at any more.
+ * @err:	The error of that one, or 0.
+ */
+struct kprobe_transaction {
+	struct kprobe_request *reqs;
+	int num;
+	const struct kprobe_kind *kind;
+	int prepared;
+	int good;
+	int err;
+};
+
+static void fail_request(struct kprobe_transaction *ta, int i, int err)
+{
+	ta->good = i;
+	ta->err = err;
+}
 
 /*
  * Unlink probes: what their links held is of no meaning. On the way they are in
@@ -345,43 +378,40 @@ static int check_new_probes(struct kprobe **kps, int num)
 	return 0;
 }
 
-/**
- * kprobes_check_new - Check that probes are not registered
- * @kps: The probes.
- * @num: How many.
- *
- * For those who change probes on the way to their registration.
- *
- * Context: Process context. May sleep.
- * Return: 0, or -EINVAL if one is, or is named twice.
- */
-int kprobes_check_new(struct kprobe **kps, int num)
+static int collect_probes(struct kprobe **kps, struct kprobe_transaction *ta)
 {
-	guard(mutex)(&kprobe_mutex);
-	return check_new_probes(kps, num);
-}
+	for (int i = 0; i < ta->num; i++) {
+		struct kprobe *p = kps[i];
 
-static int collect_probes(struct kprobe **kps, int num, struct kprobe_request *reqs)
-{
-	for (int i = 0; i < num; i++) {
-		reqs[i].p = kps[i];
-		reqs[i].addr = kps[i]->addr;
-		reqs[i].flags = kps[i]->flags;
+		ta->reqs[i] = (struct kprobe_request){
+			.p	 = p,
+			.addr	 = p->addr,
+			.nmissed = p->nmissed,
+			.number	 = p->number,
+			.flags	 = p->flags,
+			.opcode	 = p->opcode,
+		};
 	}
-	return check_new_probes(kps, num);
+	return check_new_probes(kps, ta->num);
 }
 
-static int resolve_requests(struct kprobe_request *reqs, int num)
+static void resolve_requests(struct kprobe_transaction *ta)
 {
+	struct kprobe_address last = { };
 	int err;
 
-	for (int i = 0; i < num; i++) {
-		err = kprobe_resolve(reqs[i].p, &reqs[i].where);
+	for (int i = 0; i < ta->good; i++) {
+		struct kprobe_request *req = &ta->reqs[i];
+
+		err = kprobe_resolve(req->p, &req->where, &last);
+		if (!err && ta->kind)
+			err = ta->kind->prepare(req->p, &req->where);
 		if (err)
-			return err;
+			fail_request(ta, i, err);
+		else
+			ta->prepared++;
 		cond_resched_tasks_rcu_qs();
 	}
-	return 0;
 }
 
 static int compare_requests(const void *a, const void *b)
@@ -393,13 +423,27 @@ static int compare_requests(const void *a, const void *b)
 	return (*left)->where.addr < (*right)->where.addr ? -1 : 1;
 }
 
-static int prepare_request(struct kprobe_request *req, struct insn_cursor *cursor,
-			   struct list_head *batch)
+/* The requests that are good so far, in the order of addresses: each function is decoded once. */
+static struct kprobe_request **sort_requests(const struct kprobe_transaction *ta)
+{
+	struct kprobe_request **order;
+
+	order = kvmalloc_array(ta->good, sizeof(*order), GFP_KERNEL);
+	if (!order)
+		return NULL;
+	for (int i = 0; i < ta->good; i++)
+		order[i] = &ta->reqs[i];
+	sort(order, ta->good, sizeof(*order), compare_requests, NULL);
+	return order;
+}
+
+static int prepare_site(struct kprobe_request *req, struct insn_cursor *cursor,
+			struct list_head *batch)
 {
 	struct kprobe_site *site;
 	int err;
 
-	err = kprobe_check_address(&req->where, cursor);
+	err = kprobe_check_insn(&req->where, cursor);
 	if (err)
 		return err;
 
@@ -414,77 +458,154 @@ static int prepare_request(struct kprobe_request *req, struct insn_cursor *curso
 	return req->p->post_handler ? arch_prepare_post_handler(&site->kp) : 0;
 }
 
-/* In the order of addresses: then each function is decoded only once. */
-static int prepare_requests(struct kprobe_request *reqs, int num, struct list_head *batch)
+/* Make the sites of @num requests, with nobody else patching the text. */
+static void prepare_few(struct kprobe_transaction *ta, struct kprobe_request **order, int num,
+			struct insn_cursor *cursor, struct list_head *batch)
 {
-	struct kprobe_request **order __free(kvfree) = NULL;
-	struct insn_cursor cursor = { };
-	int err, i;
+	int err;
 
-	order = kvmalloc_array(num, sizeof(*order), GFP_KERNEL);
-	if (!order)
-		return -ENOMEM;
-	for (i = 0; i < num; i++)
-		order[i] = &reqs[i];
-	sort(order, num, sizeof(*order), compare_requests, NULL);
-
-	err = site_reserve(num);
-	cpus_read_lock();	/* for architectures that patch their slots */
+	guard(cpus_read_lock)();	/* for architectures that patch their slots */
 	jump_label_lock();
 	mutex_lock(&text_mutex);
-	for (i = 0; i < num && !err; i++) {
-		err = prepare_request(order[i], &cursor, batch);
-		cond_resched_tasks_rcu_qs();
+	for (int i = 0; i < num; i++) {
+		if (order[i] - ta->reqs >= ta->good)
+			continue;
+		err = prepare_site(order[i], cursor, batch);
+		if (err)
+			fail_request(ta, order[i] - ta->reqs, err);
 	}
 	mutex_unlock(&text_mutex);
 	jump_label_unlock();
-	cpus_read_unlock();
-	return err;
 }
 
-static void link_requests(struct kprobe_request *reqs, int num)
+/* What needs a search for symbols is asked first, under no lock but kprobe_mutex. */
+static void check_places(struct kprobe_transaction *ta, struct kprobe_request **order, int num)
+{
+	struct blacklist_cursor cursor = { };
+	int err;
+
+	for (int i = 0; i < num; i++) {
+		if (order[i] - ta->reqs >= ta->good)
+			continue;
+		err = kprobe_check_place(&order[i]->where, &cursor);
+		if (err)
+			fail_request(ta, order[i] - ta->reqs, err);
+		cond_resched_tasks_rcu_qs();
+	}
+}
+
+static int prepare_requests(struct kprobe_transaction *ta, struct list_head *batch)
+{
+	struct kprobe_request **order __free(kvfree) = NULL;
+	struct insn_cursor cursor = { };
+	int num = ta->good, err;
+
+	if (!num)
+		return ta->err;
+	order = sort_requests(ta);
+	if (!order)
+		return -ENOMEM;
+	check_places(ta, order, num);
+	err = site_reserve(num);
+	if (err)
+		return err;
+	for (int i = 0; i < num; i += SITES_AT_A_TIME) {
+		prepare_few(ta, order + i, min(num - i, SITES_AT_A_TIME), &cursor, batch);
+		cond_resched_tasks_rcu_qs();
+	}
+	return ta->err;
+}
+
+static void link_requests(const struct kprobe_transaction *ta)
 {
 	static u32 last_number;		/* kprobe_mutex */
 
-	for (int i = 0; i < num; i++) {
-		struct kprobe_site *site = reqs[i].site;
-		struct kprobe *p = reqs[i].p;
+	for (int i = 0; i < ta->num; i++) {
+		struct kprobe_request *req = &ta->reqs[i];
+		struct kprobe_site *site = req->site;
+		struct kprobe *p = req->p;
 
 		p->nmissed = 0;
 		p->number = ++last_number;
 		p->addr = site->kp.addr;
 		p->opcode = site->kp.opcode;
 		p->flags &= KPROBE_FLAG_DISABLED | KPROBE_FLAG_REENTRANT;
-		p->flags |= reqs[i].where.flags | (site->kp.flags & KPROBE_FLAG_OPTIMIZED);
+		p->flags |= req->where.flags | (site->kp.flags & KPROBE_FLAG_OPTIMIZED);
 		list_add_rcu(&p->list, &site->kp.list);
 	}
 }
 
-static void unlink_requests(struct kprobe_request *reqs, int num)
-{
-	for (int i = 0; i < num; i++)
-		list_del_rcu(&reqs[i].p->list);
-}
-
-static void restore_requests(struct kprobe_request *reqs, int num)
-{
-	for (int i = 0; i < num; i++) {
-		struct kprobe *p = reqs[i].p;
-
-		INIT_LIST_HEAD(&p->list);
-		p->addr = reqs[i].addr;
-		p->flags = reqs[i].flags;
-	}
-}
-
-static int publish_requests(struct kprobe_request *reqs, int num, struct list_head *batch)
+static int publish_requests(const struct kprobe_transaction *ta, struct list_head *batch)
 {
 	int err;
 
-	link_requests(reqs, num);
+	link_requests(ta);
 	err = settle(batch);
 	if (err)
-		unlink_requests(reqs, num);
+		for (int i = 0; i < ta->num; i++)
+			list_del_rcu(&ta->reqs[i].p->list);
+	return err;
+}
+
+static void restore_requests(const struct kprobe_transaction *ta)
+{
+	for (int i = 0; i < ta->num; i++) {
+		const struct kprobe_request *req = &ta->reqs[i];
+		struct kprobe *p = req->p;
+
+		INIT_LIST_HEAD(&p->list);
+		p->addr = req->addr;
+		p->nmissed = req->nmissed;
+		p->number = req->number;
+		p->flags = req->flags;
+		p->opcode = req->opcode;
+	}
+}
+
+/**
+ * kprobes_register - Register several probes of a kind, all or none
+ * @kps: The probes.
+ * @num: How many, at least 1.
+ * @kind: What is to be done for each beside; NULL for plain probes.
+ *
+ * Context: Process context. May sleep.
+ * Return: As register_kprobes(), or an error of @kind->prepare().
+ */
+int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kind)
+{
+	struct kprobe_request *reqs __free(kvfree) = NULL;
+	struct kprobe_transaction ta = { .num = num, .kind = kind, .good = num };
+	bool published = false;
+	LIST_HEAD(batch);
+	int err;
+
+	if (num <= 0)
+		return -EINVAL;
+	reqs = kvcalloc(num, sizeof(*reqs), GFP_KERNEL);
+	if (!reqs)
+		return -ENOMEM;
+
+	ta.reqs = reqs;
+	scoped_guard(mutex, &kprobe_mutex) {
+		err = collect_probes(kps, &ta);
+		if (err)
+			return err;
+		resolve_requests(&ta);
+		err = prepare_requests(&ta, &batch);
+		if (!err) {
+			err = publish_requests(&ta, &batch);
+			published = true;
+		}
+		if (err)
+			settle(&batch);
+	}
+	if (!err)
+		return 0;
+	if (published)
+		kprobes_wait_for_handlers();
+	restore_requests(&ta);
+	if (kind)
+		kind->undo(kps, ta.prepared);
 	return err;
 }
 
@@ -498,42 +619,12 @@ static int publish_requests(struct kprobe_request *reqs, int num, struct list_he
  * before the call returns.
  *
  * Context: Process context. May sleep.
- * Return: As register_kprobe(), for the first probe in trouble; and -EINVAL if
- *	@num is not positive.
+ * Return: As register_kprobe(), for the first probe of the array that is refused;
+ *	and -EINVAL if @num is not positive.
  */
 int register_kprobes(struct kprobe **kps, int num)
 {
-	struct kprobe_request *reqs __free(kvfree) = NULL;
-	bool published = false;
-	LIST_HEAD(batch);
-	int err;
-
-	if (num <= 0)
-		return -EINVAL;
-	reqs = kvcalloc(num, sizeof(*reqs), GFP_KERNEL);
-	if (!reqs)
-		return -ENOMEM;
-
-	scoped_guard(mutex, &kprobe_mutex) {
-		err = collect_probes(kps, num, reqs);
-		if (err)
-			return err;
-		err = resolve_requests(reqs, num);
-		if (!err)
-			err = prepare_requests(reqs, num, &batch);
-		if (!err) {
-			err = publish_requests(reqs, num, &batch);
-			published = true;
-		}
-		if (err)
-			settle(&batch);
-	}
-	if (!err)
-		return 0;
-	if (published)
-		kprobes_wait_for_handlers();
-	restore_requests(reqs, num);
-	return err;
+	return kprobes_register(kps, num, NULL);
 }
 EXPORT_SYMBOL_GPL(register_kprobes);
 
@@ -549,8 +640,8 @@ EXPORT_SYMBOL_GPL(register_kprobes);
  *	probe may be; if @p is registered already;
  *	-ENOENT if there is no such symbol or no symbol covers the address, or
  *	its module is on its way out or its init text has been freed;
- *	-EILSEQ if the address is not that of an instruction, or of one that
- *	cannot be probed;
+ *	-EILSEQ if no instruction starts at the address;
+ *	-EOPNOTSUPP if the instruction cannot be probed;
  *	-ENOMEM; or an error of ftrace, like -EBUSY.
  */
 int register_kprobe(struct kprobe *p)
@@ -708,7 +799,8 @@ EXPORT_SYMBOL_GPL(enable_kprobe);
  * disable_kprobe - Let a probe stay registered, but not be hit
  * @kp: The probe.
  *
- * A handler may still run on another CPU when it returns.
+ * A handler may still run on another CPU when it returns. A probe whose text is
+ * gone stays as it is.
  *
  * Context: Process context. May sleep.
  * Return: 0, also if it is disabled; -EINVAL if it is not registered.
@@ -721,7 +813,7 @@ int disable_kprobe(struct kprobe *kp)
 	site = site_of_probe(kp);
 	if (!site)
 		return -EINVAL;
-	return set_probe_disabled(kp, site, KPROBE_FLAG_DISABLED);
+	return kprobe_gone(kp) ? 0 : set_probe_disabled(kp, site, KPROBE_FLAG_DISABLED);
 }
 EXPORT_SYMBOL_GPL(disable_kprobe);
 
@@ -762,8 +854,14 @@ int kprobes_set_enabled(bool on)
 
 /* ----------------------------------------------- text that comes and goes */
 
-/* The text of all sites in a range is about to be freed. It is still there. */
-static void lose_text(unsigned long start, unsigned long end)
+/**
+ * kprobes_lose_text - Text is about to be freed
+ * @start: Its first address.
+ * @end: The address after its last. What is there is still mapped.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void kprobes_lose_text(unsigned long start, unsigned long end)
 {
 	struct kprobe_site *site;
 	LIST_HEAD(armed);
@@ -777,59 +875,8 @@ static void lose_text(unsigned long start, unsigned long end)
 	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
 		if (site->state != SITE_GONE)
 			site_lose_text(site);
+	blacklist_remove(start, end);
 }
-
-static void lose_module_text(const struct module *mod, enum mod_mem_type type)
-{
-	unsigned long start = (unsigned long)mod->mem[type].base;
-
-	lose_text(start, start + mod->mem[type].size);
-}
-
-/* It can be known only now where the module's code jumps to. */
-static void optimize_module(const struct module *mod)
-{
-	unsigned long start = (unsigned long)mod->mem[MOD_TEXT].base;
-	unsigned long end = start + mod->mem[MOD_TEXT].size;
-	struct kprobe_site *site;
-
-	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
-		optimizer_consider(site);
-}
-
-static int module_changed(struct notifier_block *nb, unsigned long state, void *data)
-{
-	struct module *mod = data;
-
-	guard(mutex)(&kprobe_mutex);
-	switch (state) {
-	case MODULE_STATE_COMING:
-		blacklist_add_module(mod);
-		break;
-	case MODULE_STATE_LIVE:
-		lose_module_text(mod, MOD_INIT_TEXT);
-		optimize_module(mod);
-		break;
-	case MODULE_STATE_GOING:
-		lose_module_text(mod, MOD_INIT_TEXT);
-		lose_module_text(mod, MOD_TEXT);
-		blacklist_remove_module(mod);
-		reserved_forget_module(mod);
-		arch_forget_text(mod);
-		break;
-	}
-	return NOTIFY_DONE;
-}
-
-/*
- * Before all others that care for a module's text: kprobe events (priority 2)
- * probe a module that is coming, when its blacklist must be known; and should
- * it fail to come, only those notifiers hear of it that were called before.
- */
-static struct notifier_block module_nb = {
-	.notifier_call = module_changed,
-	.priority = 3,
-};
 
 /**
  * kprobe_free_init_mem - The kernel's init text is about to be freed
@@ -839,7 +886,7 @@ static struct notifier_block module_nb = {
 void kprobe_free_init_mem(void)
 {
 	guard(mutex)(&kprobe_mutex);
-	lose_text((unsigned long)__init_begin, (unsigned long)__init_end);
+	kprobes_lose_text((unsigned long)__init_begin, (unsigned long)__init_end);
 }
 
 /* ------------------------------------------------------- odds and the end */
@@ -886,8 +933,6 @@ static int __init init_kprobes(void)
 	err = arch_init_kprobes();
 	if (!err)
 		err = register_die_notifier(&exceptions_nb);
-	if (!err)
-		err = register_module_notifier(&module_nb);
-	return err;
+	return err ?: kprobes_init_modules();
 }
 early_initcall(init_kprobes);

@@ -5,8 +5,8 @@
 #include "internal.h"
 
 #include <linux/kallsyms.h>
+#include <linux/kernel.h>
 #include <linux/memory.h>
-#include <linux/module.h>
 #include <linux/string.h>
 
 /**
@@ -39,10 +39,26 @@ kprobe_opcode_t *__weak arch_adjust_kprobe_addr(unsigned long addr, unsigned lon
 	return (kprobe_opcode_t *)(addr + offset);
 }
 
-static int resolve(kprobe_opcode_t *addr, const char *symbol, unsigned long offset,
-		   struct kprobe_address *where)
+/* Find the function that @addr is in, without a search if it is that of @last. */
+static bool find_function(unsigned long addr, struct kprobe_address *where,
+			  const struct kprobe_address *last)
 {
-	unsigned long given, start;
+	unsigned long offset;
+
+	if (addr - last->function < last->size) {
+		*where = *last;
+		return true;
+	}
+	if (!kallsyms_lookup_size_offset(addr, &where->size, &offset))
+		return false;
+	where->function = addr - offset;
+	return true;
+}
+
+static int resolve(kprobe_opcode_t *addr, const char *symbol, unsigned long offset,
+		   struct kprobe_address *where, struct kprobe_address *last)
+{
+	unsigned long given;
 	bool entry;
 
 	if (!addr == !symbol)
@@ -53,25 +69,28 @@ static int resolve(kprobe_opcode_t *addr, const char *symbol, unsigned long offs
 		return -ENOENT;
 
 	given = (unsigned long)addr + offset;
-	if (!kallsyms_lookup_size_offset(given, NULL, &offset))
+	if (!find_function(given, where, last))
 		return -ENOENT;
-	start = given - offset;
-	where->addr = (unsigned long)arch_adjust_kprobe_addr(start, offset, &entry);
+	addr = arch_adjust_kprobe_addr(where->function, given - where->function, &entry);
+	where->addr = (unsigned long)addr;
 	where->flags = entry ? KPROBE_FLAG_ON_FUNC_ENTRY : 0;
+	*last = *where;
 	return 0;
 }
 
 /**
  * kprobe_resolve - Find the address that a probe is meant for
  * @p: A probe as its caller gave it.
- * @where: Set to the address, and to KPROBE_FLAG_ON_FUNC_ENTRY or 0.
+ * @where: Set to the address.
+ * @last: What the last probe of a batch was resolved to; zero before the first.
  *
  * Return: 0; -EINVAL if symbol and address are both given, or neither; -ENOENT
  *	if there is no such symbol or none that covers the address.
  */
-int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where)
+int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where,
+		   struct kprobe_address *last)
 {
-	return resolve(p->addr, p->symbol_name, p->offset, where);
+	return resolve(p->addr, p->symbol_name, p->offset, where, last);
 }
 
 /**
@@ -86,38 +105,18 @@ int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where)
  */
 int kprobe_on_func_entry(kprobe_opcode_t *addr, const char *sym, unsigned long offset)
 {
-	struct kprobe_address where;
+	struct kprobe_address where, last = { };
 	int err;
 
-	err = resolve(addr, sym, offset, &where);
+	err = resolve(addr, sym, offset, &where, &last);
 	if (err)
 		return err;
 	return where.flags & KPROBE_FLAG_ON_FUNC_ENTRY ? 0 : -EINVAL;
 }
 
-/*
- * A module that is going hears of it from us, under kprobe_mutex. So while that
- * is held, a module seen here in another state keeps its text.
- */
-static int check_module(unsigned long addr)
-{
-	struct module *mod;
-
-	lockdep_assert_held(&kprobe_mutex);
-	guard(preempt)();
-	mod = __module_text_address(addr);
-	if (!mod)
-		return -EINVAL;
-	if (mod->state == MODULE_STATE_GOING)
-		return -ENOENT;
-	if (within_module_init(addr, mod) && mod->state != MODULE_STATE_COMING)
-		return -ENOENT;
-	return 0;
-}
-
 static int check_text(unsigned long addr)
 {
-	return core_kernel_text(addr) ? 0 : check_module(addr);
+	return core_kernel_text(addr) ? 0 : module_check_text(addr);
 }
 
 /* The preamble with the hash of a function's type is data to its callers. */
@@ -147,39 +146,32 @@ int __weak arch_seek_insn(unsigned long *pos, unsigned long addr)
 	return 0;
 }
 
-static int check_boundary(unsigned long addr, struct insn_cursor *cursor)
+static int check_boundary(const struct kprobe_address *where, struct insn_cursor *cursor)
 {
-	unsigned long offset;
-
-	if (!kallsyms_lookup_size_offset(addr, NULL, &offset))
-		return -ENOENT;
-	if (cursor->function != addr - offset || cursor->pos > addr) {
-		cursor->function = addr - offset;
-		cursor->pos = cursor->function;
+	if (cursor->function != where->function || cursor->pos > where->addr) {
+		cursor->function = where->function;
+		cursor->pos = where->function;
 	}
-	return arch_seek_insn(&cursor->pos, addr);
+	return arch_seek_insn(&cursor->pos, where->addr);
 }
 
 /**
- * kprobe_check_address - Check that an address may be probed
+ * kprobe_check_place - Check that a function may be probed
  * @where: The address; KPROBE_FLAG_FTRACE is added to its flags if ftrace owns
  *	the instruction.
- * @cursor: Where the last check of a batch has stopped decoding; zero before
- *	the first. Addresses in ascending order make each function be decoded
- *	once.
+ * @cursor: What is known of the function that was asked for before; zero at first.
  *
- * Context: Process context with kprobe_mutex, jump_label_lock() and text_mutex
- *	held: nobody else's patching is under way.
- * Return: 0, or -EINVAL, -ENOENT or -EILSEQ as register_kprobe() says.
+ * Context: Process context with kprobe_mutex held.
+ * Return: 0, or -EINVAL or -ENOENT as register_kprobe() says.
  */
-int kprobe_check_address(struct kprobe_address *where, struct insn_cursor *cursor)
+int kprobe_check_place(struct kprobe_address *where, struct blacklist_cursor *cursor)
 {
 	int err;
 
 	err = check_text(where->addr);
 	if (err)
 		return err;
-	if (within_kprobe_blacklist(where->addr))
+	if (kprobe_is_blacklisted(where, cursor))
 		return -EINVAL;
 	/* What ftrace owns is a whole instruction, and nobody else's. */
 	if (is_ftrace_site(where->addr)) {
@@ -188,7 +180,23 @@ int kprobe_check_address(struct kprobe_address *where, struct insn_cursor *curso
 		where->flags |= KPROBE_FLAG_FTRACE;
 		return 0;
 	}
-	if (kprobe_reserved(where->addr) || is_cfi_preamble(where->addr))
-		return -EINVAL;
-	return check_boundary(where->addr, cursor);
+	return is_cfi_preamble(where->addr) ? -EINVAL : 0;
+}
+
+/**
+ * kprobe_check_insn - Check that an instruction may be probed
+ * @where: The address, which kprobe_check_place() has accepted.
+ * @cursor: Where the last check of a batch has stopped decoding; zero before
+ *	the first. Addresses in ascending order make each function be decoded
+ *	once.
+ *
+ * Context: Process context with kprobe_mutex, jump_label_lock() and text_mutex
+ *	held: nobody else's patching is under way.
+ * Return: 0, or -EINVAL or -EILSEQ as register_kprobe() says.
+ */
+int kprobe_check_insn(const struct kprobe_address *where, struct insn_cursor *cursor)
+{
+	if (where->flags & KPROBE_FLAG_FTRACE)
+		return 0;
+	return kprobe_reserved(where->addr) ? -EINVAL : check_boundary(where, cursor);
 }

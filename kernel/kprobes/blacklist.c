@@ -8,7 +8,6 @@
 #include <linux/init.h>
 #include <linux/kallsyms.h>
 #include <linux/maple_tree.h>
-#include <linux/module.h>
 #include <linux/string.h>
 
 #include <asm/sections.h>
@@ -123,7 +122,31 @@ bool within_kprobe_blacklist(unsigned long addr)
 	return is_listed(addr) || is_part_of_listed(addr);
 }
 
-static void add_functions(const unsigned long *function, const unsigned long *end)
+/**
+ * kprobe_is_blacklisted - within_kprobe_blacklist() for one address after the other
+ * @where: The address.
+ * @cursor: What is known of the function that was asked for before; zero at first.
+ *
+ * Context: As within_kprobe_blacklist().
+ * Return: As within_kprobe_blacklist().
+ */
+bool kprobe_is_blacklisted(const struct kprobe_address *where, struct blacklist_cursor *cursor)
+{
+	if (cursor->function != where->function) {
+		cursor->function = where->function;
+		cursor->part_of_listed = is_part_of_listed(where->addr);
+	}
+	return cursor->part_of_listed || is_listed(where->addr);
+}
+
+/**
+ * blacklist_add_functions - Add what NOKPROBE_SYMBOL() has collected
+ * @function: Addresses of functions.
+ * @end: Where they end.
+ *
+ * Context: Process context. May sleep.
+ */
+void blacklist_add_functions(const unsigned long *function, const unsigned long *end)
 {
 	void *entry;
 
@@ -134,40 +157,38 @@ static void add_functions(const unsigned long *function, const unsigned long *en
 	}
 }
 
-static void add_section(const void *start, unsigned long size)
+/**
+ * blacklist_add_section - Add all functions of a section
+ * @start: Where it starts.
+ * @size: How many bytes it has; may be 0.
+ *
+ * Context: Process context. May sleep.
+ */
+void blacklist_add_section(const void *start, unsigned long size)
 {
 	if (size)
 		kprobe_add_area_blacklist((unsigned long)start, (unsigned long)start + size);
 }
 
-/* blacklist_add_module - Add what a module says of itself. */
-void blacklist_add_module(const struct module *mod)
+/**
+ * blacklist_remove - Forget everything in a text
+ * @start: Where the text starts.
+ * @end: The address after its last; may be @start.
+ *
+ * Context: Process context, kprobe_mutex held. May sleep.
+ */
+void blacklist_remove(unsigned long start, unsigned long end)
 {
-	lockdep_assert_held(&kprobe_mutex);
-	add_functions(mod->kprobe_blacklist, mod->kprobe_blacklist + mod->num_kprobe_blacklist);
-	add_section(mod->kprobes_text_start, mod->kprobes_text_size);
-	add_section(mod->noinstr_text_start, mod->noinstr_text_size);
-}
-
-static void remove_range(const struct module_memory *mem)
-{
-	MA_STATE(mas, &blacklist, (unsigned long)mem->base, 0);
-	unsigned long last = (unsigned long)mem->base + mem->size - 1;
+	MA_STATE(mas, &blacklist, start, start);
 	void *entry;
 
+	lockdep_assert_held(&kprobe_mutex);
+	if (start == end)
+		return;
 	mas_lock(&mas);
-	mas_for_each(&mas, entry, last)
+	mas_for_each(&mas, entry, end - 1)
 		mas_erase(&mas);
 	mas_unlock(&mas);
-}
-
-/* blacklist_remove_module - Forget everything in a module's text. */
-void blacklist_remove_module(const struct module *mod)
-{
-	lockdep_assert_held(&kprobe_mutex);
-	for_class_mod_mem_type(type, text)
-		if (mod->mem[type].size)
-			remove_range(&mod->mem[type]);
 }
 
 /**
@@ -196,9 +217,9 @@ extern unsigned long __start_kprobe_blacklist[], __stop_kprobe_blacklist[];
 /* blacklist_init - Add what the kernel says of itself. */
 void __init blacklist_init(void)
 {
-	add_functions(__start_kprobe_blacklist, __stop_kprobe_blacklist);
-	add_section(__kprobes_text_start, __kprobes_text_end - __kprobes_text_start);
-	add_section(__noinstr_text_start, __noinstr_text_end - __noinstr_text_start);
+	blacklist_add_functions(__start_kprobe_blacklist, __stop_kprobe_blacklist);
+	blacklist_add_section(__kprobes_text_start, __kprobes_text_end - __kprobes_text_start);
+	blacklist_add_section(__noinstr_text_start, __noinstr_text_end - __noinstr_text_start);
 	if (arch_populate_kprobe_blacklist())
 		pr_err("the blacklist is incomplete: do not probe what a probe runs\n");
 }

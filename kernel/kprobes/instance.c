@@ -119,7 +119,7 @@ static unsigned int wanted_instances(const struct kretprobe *rp)
  * @rp: The return probe. Its @pool is set.
  *
  * Context: Process context. May sleep.
- * Return: 0, -ENOMEM, or -EINVAL if so many are not possible.
+ * Return: 0 or -ENOMEM, also if there cannot be so many.
  */
 int kretprobe_pool_create(struct kretprobe *rp)
 {
@@ -134,11 +134,12 @@ int kretprobe_pool_create(struct kretprobe *rp)
 	pool->cache = alloc_percpu(struct kretprobe_instance *);
 	if (pool->cache)
 		err = add_chunk(pool, wanted_instances(rp), rp->data_size);
-	if (err)
+	if (err) {
 		put_pool(pool);
-	else
-		rp->pool = pool;
-	return err;
+		return -ENOMEM;
+	}
+	rp->pool = pool;
+	return 0;
 }
 
 /**
@@ -150,7 +151,8 @@ int kretprobe_pool_create(struct kretprobe *rp)
  */
 void kretprobe_pool_stop(struct kretprobe *rp)
 {
-	WRITE_ONCE(rp->pool->rp, NULL);
+	if (rp->pool)
+		WRITE_ONCE(rp->pool->rp, NULL);
 }
 
 /* kretprobe_pools_settle - Wait for what stopped pools have left to be done. */

@@ -69,26 +69,77 @@ void site_lose_text(struct kprobe_site *site);
 void site_retire(struct kprobe_site *site);
 
 /* address.c */
+struct blacklist_cursor;
+
+/**
+ * struct kprobe_address - What the caller's description of a place means
+ * @addr:	The address to probe.
+ * @function:	Where the function that it is in starts.
+ * @size:	How many bytes that has.
+ * @flags:	KPROBE_FLAG_ON_FUNC_ENTRY, KPROBE_FLAG_FTRACE, as they apply.
+ */
 struct kprobe_address {
 	unsigned long addr;
+	unsigned long function;
+	unsigned long size;
 	u32 flags;
 };
 
+/**
+ * struct insn_cursor - How far the decoding of a function has come
+ * @function:	Where the function starts.
+ * @pos:	The last instruction that was found in it.
+ */
 struct insn_cursor {
 	unsigned long function;
 	unsigned long pos;
 };
 
-int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where);
-int kprobe_check_address(struct kprobe_address *where, struct insn_cursor *cursor);
+int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where,
+		   struct kprobe_address *last);
+int kprobe_check_place(struct kprobe_address *where, struct blacklist_cursor *cursor);
+int kprobe_check_insn(const struct kprobe_address *where, struct insn_cursor *cursor);
 
 /* reserved.c */
+
+/**
+ * struct text_tables - Where a text tells of its reserved instructions
+ * @start:	Where the text starts.
+ * @size:	How many bytes it has.
+ * @jumps:	Its jump labels, up to @jumps_stop.
+ * @jumps_stop:	See @jumps.
+ * @calls:	Its inlined static calls, up to @calls_stop.
+ * @calls_stop:	See @calls.
+ * @bugs:	Where it traps on purpose, up to @bugs_stop.
+ * @bugs_stop:	See @bugs.
+ */
+struct text_tables {
+	unsigned long start;
+	unsigned long size;
+	const struct jump_entry *jumps, *jumps_stop;
+	const struct static_call_site *calls, *calls_stop;
+	const struct bug_entry *bugs, *bugs_stop;
+};
+
 bool kprobe_reserved(unsigned long addr);
-void reserved_forget_module(const struct module *mod);
+void reserved_forget_text(unsigned long start);
 
 /* blacklist.c */
-void blacklist_add_module(const struct module *mod);
-void blacklist_remove_module(const struct module *mod);
+
+/**
+ * struct blacklist_cursor - What is known of the function that was asked for last
+ * @function:	Where it starts; 0 at first.
+ * @part_of_listed: Whether it was split off a function on the blacklist.
+ */
+struct blacklist_cursor {
+	unsigned long function;
+	bool part_of_listed;
+};
+
+bool kprobe_is_blacklisted(const struct kprobe_address *where, struct blacklist_cursor *cursor);
+void blacklist_add_functions(const unsigned long *function, const unsigned long *end);
+void blacklist_add_section(const void *start, unsigned long size);
+void blacklist_remove(unsigned long start, unsigned long end);
 void blacklist_init(void);
 unsigned long blacklist_next(unsigned long addr, unsigned long *end);
 
@@ -181,8 +232,45 @@ static inline bool is_return_probe(const struct kprobe *p)
 
 #endif /* CONFIG_KRETPROBES */
 
+/* module.c */
+#ifdef CONFIG_MODULES
+int module_check_text(unsigned long addr);
+bool module_text_tables(unsigned long addr, struct text_tables *tables);
+int kprobes_init_modules(void);
+#else
+static inline int module_check_text(unsigned long addr)
+{
+	return -EINVAL;
+}
+
+static inline bool module_text_tables(unsigned long addr, struct text_tables *tables)
+{
+	return false;
+}
+
+static inline int kprobes_init_modules(void)
+{
+	return 0;
+}
+#endif
+
 /* kprobes.c */
-int kprobes_check_new(struct kprobe **kps, int num);
+
+/**
+ * struct kprobe_kind - What probes of a kind need to be registered
+ * @prepare:	Checks a probe whose address has been resolved, and allocates what it
+ *		needs. Called with kprobe_mutex held, in the order of the caller's
+ *		array. Returns 0 or an error, which is what the caller is told.
+ * @undo:	Undoes @prepare for that many probes of the array, when registration
+ *		has failed. Their handlers are not called any more.
+ */
+struct kprobe_kind {
+	int (*prepare)(struct kprobe *p, const struct kprobe_address *where);
+	void (*undo)(struct kprobe **kps, int num);
+};
+
+int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kind);
+void kprobes_lose_text(unsigned long start, unsigned long end);
 void kprobes_wait_for_handlers(void);
 void kprobes_wait_for_tasks(void);
 bool kprobes_enabled(void);

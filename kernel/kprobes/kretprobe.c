@@ -18,14 +18,14 @@
 static int __init resolve_blacklist(void)
 {
 	struct kretprobe_blackpoint *black;
-	struct kprobe_address where;
+	struct kprobe_address where, last = { };
 
 	if (!kretprobe_blacklist_size)
 		return 0;
 	for (black = kretprobe_blacklist; black->name; black++) {
 		struct kprobe entry = { .symbol_name = black->name };
 
-		if (!kprobe_resolve(&entry, &where))
+		if (!kprobe_resolve(&entry, &where, &last))
 			black->addr = (void *)where.addr;
 	}
 	return 0;
@@ -44,52 +44,84 @@ static bool is_blacklisted(unsigned long addr)
 	return false;
 }
 
-static int check_kretprobe(const struct kretprobe *rp)
+static struct kretprobe *kretprobe_of(struct kprobe *p)
 {
-	struct kprobe_address where;
+	return container_of(p, struct kretprobe, kp);
+}
+
+static int prepare_kretprobe(struct kprobe *p, const struct kprobe_address *where)
+{
+	struct kretprobe *rp = kretprobe_of(p);
 	int err;
 
 	if (rp->data_size > KRETPROBE_MAX_DATA_SIZE)
 		return -E2BIG;
-	err = kprobe_resolve(&rp->kp, &where);
+	if (!(where->flags & KPROBE_FLAG_ON_FUNC_ENTRY) || is_blacklisted(where->addr))
+		return -EINVAL;
+	err = kretprobe_pool_create(rp);
 	if (err)
 		return err;
-	if (!(where.flags & KPROBE_FLAG_ON_FUNC_ENTRY) || is_blacklisted(where.addr))
-		return -EINVAL;
+	p->pre_handler = kretprobe_entered;
+	p->post_handler = NULL;
+	rp->nmissed = 0;
 	return 0;
 }
 
-/* What unregistration does, for those that are not registered. */
-static void undo_kretprobes(struct kretprobe **rps, int num)
+/*
+ * Give up the instances of return probes that are disarmed, and whose entry
+ * handlers do not run any more: first keep return handlers from being called,
+ * then wait for those that are.
+ */
+static void stop_kretprobes(struct kprobe **kps, int num)
 {
+	if (num <= 0)
+		return;
 	for (int i = 0; i < num; i++)
-		kretprobe_pool_stop(rps[i]);
+		kretprobe_pool_stop(kretprobe_of(kps[i]));
 	kprobes_wait_for_handlers();
 	kretprobe_pools_settle();
 	for (int i = 0; i < num; i++)
-		kretprobe_pool_put(rps[i]);
+		kretprobe_pool_put(kretprobe_of(kps[i]));
 }
 
-static int prepare_kretprobes(struct kretprobe **rps, int num)
-{
-	int err, i;
+static const struct kprobe_kind return_probes = {
+	.prepare	= prepare_kretprobe,
+	.undo		= stop_kretprobes,
+};
 
-	for (i = 0; i < num; i++) {
-		err = check_kretprobe(rps[i]);
-		if (err)
-			return err;
+/**
+ * struct kretprobe_fields - What registration changes in a return probe
+ * @pre_handler:	What was in its @kp.
+ * @post_handler:	What was in its @kp.
+ * @nmissed:		Its count of missed calls.
+ */
+struct kretprobe_fields {
+	kprobe_pre_handler_t pre_handler;
+	kprobe_post_handler_t post_handler;
+	int nmissed;
+};
+
+static struct kretprobe_fields *save_fields(struct kretprobe **rps, int num)
+{
+	struct kretprobe_fields *saved = kvmalloc_array(num, sizeof(*saved), GFP_KERNEL);
+
+	if (saved)
+		for (int i = 0; i < num; i++)
+			saved[i] = (struct kretprobe_fields){
+				.pre_handler	= rps[i]->kp.pre_handler,
+				.post_handler	= rps[i]->kp.post_handler,
+				.nmissed	= rps[i]->nmissed,
+			};
+	return saved;
+}
+
+static void restore_fields(struct kretprobe **rps, int num, const struct kretprobe_fields *saved)
+{
+	for (int i = 0; i < num; i++) {
+		rps[i]->kp.pre_handler = saved[i].pre_handler;
+		rps[i]->kp.post_handler = saved[i].post_handler;
+		rps[i]->nmissed = saved[i].nmissed;
 	}
-	for (i = 0; i < num; i++) {
-		err = kretprobe_pool_create(rps[i]);
-		if (err) {
-			undo_kretprobes(rps, i);
-			return err;
-		}
-		rps[i]->kp.pre_handler = kretprobe_entered;
-		rps[i]->kp.post_handler = NULL;
-		rps[i]->nmissed = 0;
-	}
-	return 0;
 }
 
 static struct kprobe **kprobes_of(struct kretprobe **rps, int num)
@@ -113,23 +145,19 @@ static struct kprobe **kprobes_of(struct kretprobe **rps, int num)
  */
 int register_kretprobes(struct kretprobe **rps, int num)
 {
+	struct kretprobe_fields *saved __free(kvfree) = NULL;
 	struct kprobe **kps __free(kvfree) = NULL;
 	int err;
 
 	if (num <= 0)
 		return -EINVAL;
 	kps = kprobes_of(rps, num);
-	if (!kps)
+	saved = save_fields(rps, num);
+	if (!kps || !saved)
 		return -ENOMEM;
-	err = kprobes_check_new(kps, num);
+	err = kprobes_register(kps, num, &return_probes);
 	if (err)
-		return err;
-	err = prepare_kretprobes(rps, num);
-	if (err)
-		return err;
-	err = register_kprobes(kps, num);
-	if (err)
-		undo_kretprobes(rps, num);
+		restore_fields(rps, num, saved);
 	return err;
 }
 EXPORT_SYMBOL_GPL(register_kretprobes);
@@ -154,6 +182,18 @@ int register_kretprobe(struct kretprobe *rp)
 }
 EXPORT_SYMBOL_GPL(register_kretprobe);
 
+/* Returns how many were registered: the first ones of @kps then are. */
+static int unregister_entries(struct kprobe **kps, int num)
+{
+	int found = 0;
+
+	unregister_kprobes(kps, num);
+	for (int i = 0; i < num; i++)
+		if (kps[i]->addr)
+			kps[found++] = kps[i];
+	return found;
+}
+
 /**
  * unregister_kretprobes - Unregister several return probes
  * @rps: The return probes. Of one that is not registered, @kp.addr is cleared.
@@ -162,27 +202,23 @@ EXPORT_SYMBOL_GPL(register_kretprobe);
  * When it returns, no handler of theirs runs or will run, and they are the
  * caller's to free. Calls may be in flight for as long as they like.
  *
- * Context: Process context. Waits for one grace period, an expedited one.
+ * Context: Process context. Waits for two grace periods, expedited ones: until the
+ *	first ends an entry handler may run, which finds its return probe as ever.
  */
 void unregister_kretprobes(struct kretprobe **rps, int num)
 {
 	/* One by one is slower, but needs no memory. */
 	struct kprobe **kps __free(kvfree) = num > 1 ? kprobes_of(rps, num) : NULL;
 
-	scoped_guard(mutex, &kprobe_mutex) {
-		for (int i = 0; i < num; i++)
-			if (site_of_probe(&rps[i]->kp))
-				kretprobe_pool_stop(rps[i]);
+	if (kps) {
+		stop_kretprobes(kps, unregister_entries(kps, num));
+		return;
 	}
-	if (kps)
-		unregister_kprobes(kps, num);
-	else
-		for (int i = 0; i < num; i++)
-			unregister_kprobe(&rps[i]->kp);
-	kretprobe_pools_settle();
-	for (int i = 0; i < num; i++)
-		if (rps[i]->kp.addr)
-			kretprobe_pool_put(rps[i]);
+	for (int i = 0; i < num; i++) {
+		struct kprobe *kp = &rps[i]->kp;
+
+		stop_kretprobes(&kp, unregister_entries(&kp, 1));
+	}
 }
 EXPORT_SYMBOL_GPL(unregister_kretprobes);
 

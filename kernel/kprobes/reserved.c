@@ -11,8 +11,8 @@
 #include <linux/bsearch.h>
 #include <linux/bug.h>
 #include <linux/jump_label.h>
+#include <linux/kernel.h>
 #include <linux/maple_tree.h>
-#include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/static_call.h>
@@ -47,38 +47,43 @@ static void add(struct reserved_index *index, unsigned long addr)
 }
 
 #ifdef CONFIG_JUMP_LABEL
-static void add_jump_labels(struct reserved_index *index, const struct module *mod)
+static void add_jump_labels(struct reserved_index *index, const struct text_tables *tables)
 {
-	const struct jump_entry *entry = __start___jump_table, *stop = __stop___jump_table;
+	const struct jump_entry *entry;
 
-	if (mod) {
-		entry = mod->jump_entries;
-		stop = entry + mod->num_jump_entries;
-	}
-	for (; entry < stop; entry++)
+	for (entry = tables->jumps; entry < tables->jumps_stop; entry++)
 		add(index, jump_entry_code(entry));
 }
+
+static void core_jump_labels(struct text_tables *tables)
+{
+	tables->jumps = __start___jump_table;
+	tables->jumps_stop = __stop___jump_table;
+}
 #else
-static void add_jump_labels(struct reserved_index *index, const struct module *mod) { }
+static void add_jump_labels(struct reserved_index *index, const struct text_tables *tables) { }
+static void core_jump_labels(struct text_tables *tables) { }
 #endif
 
 #ifdef CONFIG_HAVE_STATIC_CALL_INLINE
 extern struct static_call_site __start_static_call_sites[], __stop_static_call_sites[];
 
-static void add_static_calls(struct reserved_index *index, const struct module *mod)
+static void add_static_calls(struct reserved_index *index, const struct text_tables *tables)
 {
-	const struct static_call_site *site = __start_static_call_sites;
-	const struct static_call_site *stop = __stop_static_call_sites;
+	const struct static_call_site *site;
 
-	if (mod) {
-		site = mod->static_call_sites;
-		stop = site + mod->num_static_call_sites;
-	}
-	for (; site < stop; site++)
+	for (site = tables->calls; site < tables->calls_stop; site++)
 		add(index, (unsigned long)&site->addr + site->addr);
 }
+
+static void core_static_calls(struct text_tables *tables)
+{
+	tables->calls = __start_static_call_sites;
+	tables->calls_stop = __stop_static_call_sites;
+}
 #else
-static void add_static_calls(struct reserved_index *index, const struct module *mod) { }
+static void add_static_calls(struct reserved_index *index, const struct text_tables *tables) { }
+static void core_static_calls(struct text_tables *tables) { }
 #endif
 
 #ifdef CONFIG_GENERIC_BUG
@@ -93,27 +98,30 @@ static unsigned long bug_insn(const struct bug_entry *bug)
 #endif
 }
 
-static void add_bugs(struct reserved_index *index, const struct module *mod)
+static void add_bugs(struct reserved_index *index, const struct text_tables *tables)
 {
-	const struct bug_entry *bug = __start___bug_table, *stop = __stop___bug_table;
+	const struct bug_entry *bug;
 
-	if (mod) {
-		bug = mod->bug_table;
-		stop = bug + mod->num_bugs;
-	}
-	for (; bug < stop; bug++)
+	for (bug = tables->bugs; bug < tables->bugs_stop; bug++)
 		add(index, bug_insn(bug));
 }
+
+static void core_bugs(struct text_tables *tables)
+{
+	tables->bugs = __start___bug_table;
+	tables->bugs_stop = __stop___bug_table;
+}
 #else
-static void add_bugs(struct reserved_index *index, const struct module *mod) { }
+static void add_bugs(struct reserved_index *index, const struct text_tables *tables) { }
+static void core_bugs(struct text_tables *tables) { }
 #endif
 
-static void add_all(struct reserved_index *index, const struct module *mod)
+static void add_all(struct reserved_index *index, const struct text_tables *tables)
 {
 	index->count = 0;
-	add_jump_labels(index, mod);
-	add_static_calls(index, mod);
-	add_bugs(index, mod);
+	add_jump_labels(index, tables);
+	add_static_calls(index, tables);
+	add_bugs(index, tables);
 }
 
 static int compare_offsets(const void *a, const void *b)
@@ -132,44 +140,43 @@ static void free_index(struct reserved_index *index)
 
 DEFINE_FREE(free_index, struct reserved_index *, free_index(_T))
 
-static struct reserved_index *make_index(unsigned long start, unsigned long size,
-					 const struct module *mod)
+static struct reserved_index *make_index(const struct text_tables *tables)
 {
 	struct reserved_index *index __free(free_index) = kzalloc(sizeof(*index), GFP_KERNEL);
+	unsigned long start = tables->start, last = start + tables->size - 1;
 
 	if (!index)
 		return NULL;
 	index->start = start;
-	index->size = size;
-	add_all(index, mod);
+	index->size = tables->size;
+	add_all(index, tables);
 	index->offset = kvmalloc_array(index->count + 1, sizeof(*index->offset), GFP_KERNEL);
 	if (!index->offset)
 		return NULL;
-	add_all(index, mod);
+	add_all(index, tables);
 	sort(index->offset, index->count, sizeof(*index->offset), compare_offsets, NULL);
-	if (mtree_insert_range(&indexes, start, start + size - 1, index, GFP_KERNEL))
+	if (mtree_insert_range(&indexes, start, last, index, GFP_KERNEL))
 		return NULL;
 	return no_free_ptr(index);
 }
 
-/*
- * A module's tables are put in order while it is on its way in; and before it has
- * left for good, whatever asks for its text is refused.
- */
+static bool core_text_tables(unsigned long addr, struct text_tables *tables)
+{
+	tables->start = (unsigned long)_stext;
+	tables->size = (unsigned long)_etext - tables->start;
+	core_jump_labels(tables);
+	core_static_calls(tables);
+	core_bugs(tables);
+	return addr - tables->start < tables->size;
+}
+
 static struct reserved_index *make_index_at(unsigned long addr)
 {
-	unsigned long start = (unsigned long)_stext;
-	struct module *mod;
+	struct text_tables tables = { };
+	bool found = core_kernel_text(addr) ? core_text_tables(addr, &tables) :
+					      module_text_tables(addr, &tables);
 
-	if (core_kernel_text(addr))
-		return addr - start < (unsigned long)_etext - start ?
-		       make_index(start, (unsigned long)_etext - start, NULL) : NULL;
-
-	scoped_guard(preempt)
-		mod = __module_text_address(addr);
-	if (!mod || mod->state != MODULE_STATE_LIVE || !within_module_mem_type(addr, mod, MOD_TEXT))
-		return NULL;
-	return make_index((unsigned long)mod->mem[MOD_TEXT].base, mod->mem[MOD_TEXT].size, mod);
+	return found ? make_index(&tables) : NULL;
 }
 
 static bool is_in_index(const struct reserved_index *index, unsigned long addr)
@@ -201,9 +208,9 @@ bool kprobe_reserved(unsigned long addr)
 	       find_bug(addr);
 }
 
-/* reserved_forget_module - A module goes: forget about its text. */
-void reserved_forget_module(const struct module *mod)
+/* reserved_forget_text - A text that starts at @start goes: forget about it. */
+void reserved_forget_text(unsigned long start)
 {
 	lockdep_assert_held(&kprobe_mutex);
-	free_index(mtree_erase(&indexes, (unsigned long)mod->mem[MOD_TEXT].base));
+	free_index(mtree_erase(&indexes, start));
 }

@@ -81,7 +81,7 @@ static notrace void __kprobes kretprobe_returned(struct rethook_node *call, void
  * @rp: The return probe. Its @rh is set.
  *
  * Context: Process context. May sleep.
- * Return: 0, -ENOMEM, or -EINVAL if so many are not possible.
+ * Return: 0 or -ENOMEM, also if there cannot be so many.
  */
 int kretprobe_pool_create(struct kretprobe *rp)
 {
@@ -91,7 +91,7 @@ int kretprobe_pool_create(struct kretprobe *rp)
 	rh = rethook_alloc(rp, kretprobe_returned,
 			   sizeof(struct kretprobe_instance) + rp->data_size, count);
 	if (IS_ERR(rh))
-		return PTR_ERR(rh);
+		return -ENOMEM;
 	rp->rh = rh;
 	return 0;
 }
@@ -105,7 +105,8 @@ int kretprobe_pool_create(struct kretprobe *rp)
  */
 void kretprobe_pool_stop(struct kretprobe *rp)
 {
-	rethook_stop(rp->rh);
+	if (rp->rh)
+		rethook_stop(rp->rh);
 }
 
 /* kretprobe_pools_settle - Wait for what stopped pools have left to be done: nothing. */

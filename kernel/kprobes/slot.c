@@ -19,14 +19,16 @@
 /**
  * struct slot_cache - Slots of one size
  * @name:	What a page is called where symbols are shown.
- * @pages:	All pages, by address. Read under RCU.
+ * @slot_bytes:	The size.
+ * @pages:	All pages, by address; perhaps with those of other sizes. Read under RCU.
  * @open_pages:	Those in which a slot is free. kprobe_mutex.
  * @alloc:	Allocates a page.
  * @free:	Frees it.
  */
 struct slot_cache {
 	const char *name;
-	struct maple_tree pages;
+	unsigned int slot_bytes;
+	struct maple_tree *pages;
 	struct list_head open_pages;
 	void *(*alloc)(void);
 	void (*free)(void *page);
@@ -38,8 +40,7 @@ struct slot_cache {
  * @cache:	Where it belongs.
  * @link:	In the cache's @open_pages if a slot is free. kprobe_mutex.
  * @rcu:	For the time after the last look at it.
- * @slot_bytes:	Size of a slot.
- * @slots:	How many there are.
+ * @slots:	How many slots there are.
  * @used:	A bit a slot. kprobe_mutex.
  * @owner:	Whose slot it is. Written under kprobe_mutex, read under RCU.
  */
@@ -48,7 +49,6 @@ struct slot_page {
 	struct slot_cache *cache;
 	struct list_head link;
 	struct rcu_head rcu;
-	unsigned int slot_bytes;
 	unsigned int slots;
 	DECLARE_BITMAP(used, MAX_SLOTS_PER_PAGE);
 	struct kprobe *owner[] __counted_by(slots);
@@ -65,9 +65,12 @@ void *__weak alloc_insn_page(void)
 	return execmem_alloc(EXECMEM_KPROBES, PAGE_SIZE);
 }
 
+static struct maple_tree insn_pages = MTREE_INIT(insn_pages, MT_FLAGS_USE_RCU);
+
 static struct slot_cache insn_slots = {
 	.name = "kprobe_insn_page",
-	.pages = MTREE_INIT(insn_slots.pages, MT_FLAGS_USE_RCU),
+	.slot_bytes = SLOT_BYTES,
+	.pages = &insn_pages,
 	.open_pages = LIST_HEAD_INIT(insn_slots.open_pages),
 	.alloc = alloc_insn_page,
 	.free = execmem_free,
@@ -84,21 +87,20 @@ static void announce(const struct slot_page *page, bool freed)
 			   page->cache->name);
 }
 
-static struct slot_page *add_page(struct slot_cache *cache, unsigned int slot_bytes)
+static struct slot_page *add_page(struct slot_cache *cache)
 {
-	unsigned int slots = PAGE_SIZE / slot_bytes;
+	unsigned int slots = PAGE_SIZE / cache->slot_bytes;
 	struct slot_page *page __free(kfree) = kzalloc(struct_size(page, owner, slots),
 						       GFP_KERNEL);
 
 	if (!page)
 		return NULL;
 	page->cache = cache;
-	page->slot_bytes = slot_bytes;
 	page->slots = slots;
 	page->code = cache->alloc();
 	if (!page->code)
 		return NULL;
-	if (mtree_insert_range(&cache->pages, page_first(page), page_first(page) + PAGE_SIZE - 1,
+	if (mtree_insert_range(cache->pages, page_first(page), page_first(page) + PAGE_SIZE - 1,
 			       page, GFP_KERNEL)) {
 		cache->free(page->code);
 		return NULL;
@@ -112,20 +114,19 @@ static void remove_page(struct slot_page *page)
 {
 	announce(page, true);
 	list_del(&page->link);
-	mtree_erase(&page->cache->pages, page_first(page));
+	mtree_erase(page->cache->pages, page_first(page));
 	page->cache->free(page->code);
 	kfree_rcu(page, rcu);
 }
 
-static kprobe_opcode_t *get_slot(struct slot_cache *cache, unsigned int slot_bytes,
-				 struct kprobe *owner)
+static kprobe_opcode_t *get_slot(struct slot_cache *cache, struct kprobe *owner)
 {
 	struct slot_page *page;
 	unsigned int i;
 
 	lockdep_assert_held(&kprobe_mutex);
 	page = list_first_entry_or_null(&cache->open_pages, struct slot_page, link) ?:
-	       add_page(cache, slot_bytes);
+	       add_page(cache);
 	if (!page)
 		return NULL;
 	i = find_first_zero_bit(page->used, page->slots);
@@ -133,34 +134,34 @@ static kprobe_opcode_t *get_slot(struct slot_cache *cache, unsigned int slot_byt
 	WRITE_ONCE(page->owner[i], owner);
 	if (bitmap_full(page->used, page->slots))
 		list_del_init(&page->link);
-	return page->code + i * slot_bytes;
+	return page->code + i * cache->slot_bytes;
 }
 
-static void free_slot(struct slot_cache *cache, kprobe_opcode_t *slot)
+static void free_slot(struct maple_tree *pages, kprobe_opcode_t *slot)
 {
-	struct slot_page *page = mtree_load(&cache->pages, (unsigned long)slot);
+	struct slot_page *page = mtree_load(pages, (unsigned long)slot);
 	unsigned int i;
 
 	lockdep_assert_held(&kprobe_mutex);
 	if (WARN_ON_ONCE(!page))
 		return;
-	i = ((void *)slot - page->code) / page->slot_bytes;
+	i = ((void *)slot - page->code) / page->cache->slot_bytes;
 	WARN_ON_ONCE(!__test_and_clear_bit(i, page->used));
 	WRITE_ONCE(page->owner[i], NULL);
 	if (list_empty(&page->link))
-		list_add(&page->link, &cache->open_pages);
+		list_add(&page->link, &page->cache->open_pages);
 	if (bitmap_empty(page->used, page->slots))
 		remove_page(page);
 }
 
-static struct kprobe *slot_owner(struct slot_cache *cache, unsigned long addr)
+static struct kprobe *slot_owner(struct maple_tree *pages, unsigned long addr)
 {
-	struct slot_page *page = mtree_load(&cache->pages, addr);
+	struct slot_page *page = mtree_load(pages, addr);
 	unsigned long i;
 
 	if (!page)
 		return NULL;
-	i = (addr - page_first(page)) / page->slot_bytes;
+	i = (addr - page_first(page)) / page->cache->slot_bytes;
 	return i < page->slots ? READ_ONCE(page->owner[i]) : NULL;
 }
 
@@ -173,7 +174,7 @@ static struct kprobe *slot_owner(struct slot_cache *cache, unsigned long addr)
  */
 kprobe_opcode_t *get_insn_slot_for(struct kprobe *owner)
 {
-	return get_slot(&insn_slots, SLOT_BYTES, owner);
+	return get_slot(&insn_slots, owner);
 }
 
 /**
@@ -196,7 +197,7 @@ kprobe_opcode_t *get_insn_slot(void)
  */
 void free_insn_slot(kprobe_opcode_t *slot, int dirty)
 {
-	free_slot(&insn_slots, slot);
+	free_slot(&insn_pages, slot);
 }
 
 /**
@@ -208,7 +209,7 @@ void free_insn_slot(kprobe_opcode_t *slot, int dirty)
  */
 bool is_kprobe_insn_slot(unsigned long addr)
 {
-	return mtree_load(&insn_slots.pages, addr);
+	return mtree_load(&insn_pages, addr);
 }
 
 /**
@@ -221,7 +222,7 @@ bool is_kprobe_insn_slot(unsigned long addr)
  */
 struct kprobe *kprobe_slot_owner(unsigned long addr)
 {
-	return slot_owner(&insn_slots, addr);
+	return slot_owner(&insn_pages, addr);
 }
 
 #ifdef CONFIG_OPTPROBES
@@ -248,9 +249,12 @@ void __weak free_optinsn_page(void *page)
 	execmem_free(page);
 }
 
+static struct maple_tree optinsn_pages = MTREE_INIT(optinsn_pages, MT_FLAGS_USE_RCU);
+
 static struct slot_cache optinsn_slots = {
 	.name = "kprobe_optinsn_page",
-	.pages = MTREE_INIT(optinsn_slots.pages, MT_FLAGS_USE_RCU),
+	.slot_bytes = MAX_OPTINSN_SIZE * sizeof(kprobe_opcode_t),
+	.pages = &optinsn_pages,
 	.open_pages = LIST_HEAD_INIT(optinsn_slots.open_pages),
 	.alloc = alloc_optinsn_page,
 	.free = free_optinsn_page,
@@ -265,8 +269,34 @@ static struct slot_cache optinsn_slots = {
  */
 kprobe_opcode_t *get_optinsn_slot_for(struct kprobe *owner)
 {
-	return get_slot(&optinsn_slots, MAX_OPTINSN_SIZE * sizeof(kprobe_opcode_t), owner);
+	return get_slot(&optinsn_slots, owner);
 }
+
+#ifdef MAX_POST_OPTINSN_SIZE
+static struct slot_cache post_optinsn_slots = {
+	.name = "kprobe_optinsn_page",
+	.slot_bytes = MAX_POST_OPTINSN_SIZE * sizeof(kprobe_opcode_t),
+	.pages = &optinsn_pages,
+	.open_pages = LIST_HEAD_INIT(post_optinsn_slots.open_pages),
+	.alloc = alloc_optinsn_page,
+	.free = free_optinsn_page,
+};
+
+/**
+ * get_post_optinsn_slot_for - Allocate a slot for what a detour does with post handlers
+ * @owner: What kprobe_optinsn_slot_owner() is to say of it.
+ *
+ * For an architecture that needs more room there, MAX_POST_OPTINSN_SIZE units. It is
+ * freed by free_optinsn_slot().
+ *
+ * Context: As get_insn_slot_for().
+ * Return: The slot, or NULL.
+ */
+kprobe_opcode_t *get_post_optinsn_slot_for(struct kprobe *owner)
+{
+	return get_slot(&post_optinsn_slots, owner);
+}
+#endif
 
 /**
  * get_optinsn_slot - Allocate a slot for a detour of which nobody asks for the owner
@@ -288,7 +318,7 @@ kprobe_opcode_t *get_optinsn_slot(void)
  */
 void free_optinsn_slot(kprobe_opcode_t *slot, int dirty)
 {
-	free_slot(&optinsn_slots, slot);
+	free_slot(&optinsn_pages, slot);
 }
 
 /**
@@ -300,7 +330,7 @@ void free_optinsn_slot(kprobe_opcode_t *slot, int dirty)
  */
 bool is_kprobe_optinsn_slot(unsigned long addr)
 {
-	return mtree_load(&optinsn_slots.pages, addr);
+	return mtree_load(&optinsn_pages, addr);
 }
 
 /**
@@ -312,15 +342,15 @@ bool is_kprobe_optinsn_slot(unsigned long addr)
  */
 struct kprobe *kprobe_optinsn_slot_owner(unsigned long addr)
 {
-	return slot_owner(&optinsn_slots, addr);
+	return slot_owner(&optinsn_pages, addr);
 }
 
 #endif /* CONFIG_OPTPROBES */
 
-static struct slot_cache *const slot_caches[] = {
-	&insn_slots,
+static struct maple_tree *const page_trees[] = {
+	&insn_pages,
 #ifdef CONFIG_OPTPROBES
-	&optinsn_slots,
+	&optinsn_pages,
 #endif
 };
 
@@ -340,12 +370,12 @@ int kprobe_get_kallsym(unsigned int symnum, unsigned long *value, char *type, ch
 	unsigned long addr;
 
 	guard(rcu)();
-	for (unsigned int i = 0; i < ARRAY_SIZE(slot_caches); i++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(page_trees); i++) {
 		addr = 0;
-		mt_for_each(&slot_caches[i]->pages, page, addr, ULONG_MAX) {
+		mt_for_each(page_trees[i], page, addr, ULONG_MAX) {
 			if (symnum--)
 				continue;
-			strscpy(sym, slot_caches[i]->name, KSYM_NAME_LEN);
+			strscpy(sym, page->cache->name, KSYM_NAME_LEN);
 			*type = 't';
 			*value = page_first(page);
 			return 0;
