@@ -720,10 +720,20 @@ static const char * const hit_path[] __initconst = {
 	"srso_untrain_ret",
 	"call_depth_return_thunk",
 	"its_return_thunk",
+	"retbleed_untrain_ret",
+	"srso_alias_untrain_ret",
+	"srso_safe_ret",
 	"ftrace_stub",
 	"return_to_handler",
 	"preempt_schedule_notrace",
 	"preempt_schedule_notrace_thunk",
+	/* asked before us whether the breakpoint is theirs; and what they call */
+	"kgdb_ll_trap",
+	"__kgdb_notify",
+	/* called on the way into a breakpoint exception and out of it */
+	"trace_hwlat_callback",
+	"trace_osnoise_callback",
+	"trace_clock_local",
 };
 
 int __init arch_populate_kprobe_blacklist(void)
