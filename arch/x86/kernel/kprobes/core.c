@@ -23,8 +23,11 @@
 #include <linux/ptrace.h>
 #include <linux/set_memory.h>
 #include <linux/uaccess.h>
+#include <linux/unaligned.h>
 #include <linux/vmalloc.h>
 
+#include <asm/alternative.h>
+#include <asm/cpufeature.h>
 #include <asm/extable_fixup_types.h>
 #include <asm/ibt.h>
 #include <asm/sections.h>
@@ -549,7 +552,7 @@ extern char kprobe_post_stub[];
  * grace period that protects slots does not see it. It is stepped, so that the
  * fault leaves the slot first. A fixup that reads the text would misread it.
  */
-static int heed_fixup(struct insn_traits *traits, unsigned long addr)
+static int restrict_for_extable(struct insn_traits *traits, unsigned long addr)
 {
 	const struct exception_table_entry *e = search_exception_tables(addr);
 
@@ -557,7 +560,7 @@ static int heed_fixup(struct insn_traits *traits, unsigned long addr)
 		return 0;
 	if (traits->run == INSN_RUN_EMULATE || traits->run == INSN_RUN_SKIP ||
 	    FIELD_GET(EX_DATA_TYPE_MASK, e->data) == EX_TYPE_ZEROPAD)
-		return -EILSEQ;
+		return -EOPNOTSUPP;
 	traits->run = INSN_RUN_STEP;
 	traits->run_post = INSN_RUN_STEP;
 	return 0;
@@ -581,7 +584,7 @@ static int fill_slot(struct kprobe *p, const struct insn *insn, const void *next
 	len = relocate_insn(code, insn, (unsigned long)p->addr, (unsigned long)slot);
 	if (len < 0) {
 		free_insn_slot(slot, 0);
-		return -EILSEQ;
+		return -EOPNOTSUPP;
 	}
 	if (next)
 		__text_gen_insn(code + len, JMP32_INSN_OPCODE, slot + len, next,
@@ -589,6 +592,16 @@ static int fill_slot(struct kprobe *p, const struct insn *insn, const void *next
 	text_poke(slot, code, sizeof(code));
 	*result = slot;
 	return 0;
+}
+
+/*
+ * FRED keeps in the frame of an exception that the CPU waits for an ENDBR, and the
+ * return from a breakpoint on one would wait on, after it.
+ */
+static bool is_landing_pad_of_fred(const struct insn *insn)
+{
+	return cpu_feature_enabled(X86_FEATURE_FRED) && insn->length == ENDBR_INSN_SIZE &&
+	       is_endbr(get_unaligned((u32 *)insn->kaddr));
 }
 
 int arch_prepare_kprobe(struct kprobe *p)
@@ -601,10 +614,13 @@ int arch_prepare_kprobe(struct kprobe *p)
 	lockdep_assert_held(&text_mutex);
 	if (decode(&insn, code, (unsigned long)p->addr))
 		return -EILSEQ;
+	/* Whoever patches it reads the text, and a breakpoint would keep it unpatched. */
+	if (alternatives_text_reserved(p->addr, p->addr + 1))
+		return -EINVAL;
 	traits = analyse_insn(&insn);
-	if (traits.run == INSN_RUN_NEVER)
-		return -EILSEQ;
-	err = heed_fixup(&traits, (unsigned long)p->addr);
+	if (traits.run == INSN_RUN_NEVER || is_landing_pad_of_fred(&insn))
+		return -EOPNOTSUPP;
+	err = restrict_for_extable(&traits, (unsigned long)p->addr);
 	if (err)
 		return err;
 
@@ -626,11 +642,19 @@ int arch_prepare_kprobe(struct kprobe *p)
 	return err;
 }
 
-/* Behind the stub lies an IRET, which is a hypercall on Xen, and a trap costs the same. */
-static const void *behind_post_copy(const struct kprobe *p)
+/*
+ * The stub ends with an IRET, which is a hypercall on Xen, where a trap costs the
+ * same; and which in an NMI lets the next NMI in, what FRED is not prepared for.
+ */
+static bool is_stub_possible(void)
 {
-	return p->ainsn.run_post == INSN_RUN_BOOST && !cpu_feature_enabled(X86_FEATURE_XENPV) ?
-		kprobe_post_stub : NULL;
+	return !cpu_feature_enabled(X86_FEATURE_XENPV) && !cpu_feature_enabled(X86_FEATURE_FRED);
+}
+
+/* What follows the copy for post handlers: a jump to it, or a trap if there is nothing. */
+static const void *after_post_copy(const struct kprobe *p)
+{
+	return p->ainsn.run_post == INSN_RUN_BOOST && is_stub_possible() ? kprobe_post_stub : NULL;
 }
 
 int arch_prepare_post_handler(struct kprobe *p)
@@ -643,7 +667,7 @@ int arch_prepare_post_handler(struct kprobe *p)
 		return 0;
 	if (decode(&insn, code, (unsigned long)p->addr))
 		return -EILSEQ;
-	return fill_slot(p, &insn, behind_post_copy(p), &p->ainsn.post_insn);
+	return fill_slot(p, &insn, after_post_copy(p), &p->ainsn.post_insn);
 }
 
 static void free_slot(kprobe_opcode_t **slot)
