@@ -407,6 +407,7 @@ struct optimized_kprobe {
 void opt_pre_handler(struct kprobe *p, struct pt_regs *regs);
 kprobe_opcode_t *get_optinsn_slot_for(struct kprobe *owner);
 kprobe_opcode_t *get_optinsn_slot(void);
+kprobe_opcode_t *get_post_optinsn_slot_for(struct kprobe *owner);
 void free_optinsn_slot(kprobe_opcode_t *slot, int dirty);
 struct kprobe *kprobe_optinsn_slot_owner(unsigned long addr);
 bool is_kprobe_optinsn_slot(unsigned long addr);

@@ -122,24 +122,29 @@ struct kprobe_ctlblk {
  */
 #define MAX_OPTIMIZED_LENGTH	(JMP32_INSN_SIZE - 1 + MAX_INSN_SIZE)
 
-/* Size of a detour in bytes, see optprobe.c. */
+/* Sizes in bytes of a detour and of its second half, see optprobe.c. */
 #define MAX_OPTINSN_SIZE	312
+#define MAX_POST_OPTINSN_SIZE	344
 
 /**
  * struct arch_optimized_insn - A detour
  * @insn:	The detour, or NULL.
  * @post:	Its second half for when there are post handlers, or NULL.
- * @rest:	In @insn, the copies of the displaced instructions behind the first one.
  * @direct:	The number of the probe whose handler is called directly, or 0.
  * @size:	How many bytes of instructions are displaced.
- * @code:	Those bytes.
+ * @rest:	Where what follows the first one is copied to, in bytes from the first
+ *		one's copy; 0 if nothing follows.
+ * @copies:	The same for an instruction at each byte that the jump overwrites, its
+ *		first one excepted; 0 where none starts, or none that is reached.
+ * @code:	The bytes that are displaced.
  */
 struct arch_optimized_insn {
 	kprobe_opcode_t *insn;
 	kprobe_opcode_t *post;
-	kprobe_opcode_t *rest;
 	u32 direct;
 	u8 size;
+	u8 rest;
+	u8 copies[JMP32_INSN_SIZE - 1];
 	u8 code[MAX_OPTIMIZED_LENGTH];
 };
 

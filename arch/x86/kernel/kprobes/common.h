@@ -209,9 +209,16 @@ void branches_forget(const struct module *mod);
 #ifdef CONFIG_OPTPROBES
 int kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs);
+void kprobe_detour_redirect(struct pt_regs *regs);
 void kprobe_detour_resched(void);
+unsigned long kprobe_detoured_ip(unsigned long ip);
 bool unwind_detour(unsigned long *ip, unsigned long *sp);
 #else
+static __always_inline unsigned long kprobe_detoured_ip(unsigned long ip)
+{
+	return ip;
+}
+
 static inline bool unwind_detour(unsigned long *ip, unsigned long *sp)
 {
 	return false;
@@ -236,6 +243,17 @@ static __always_inline void enter_hit(struct kprobe *kp, struct pt_regs *regs)
 	barrier();	/* an NMI that sees this puts the rest back as it was */
 	raw_cpu_write(kprobe_ctlblk.regs, regs);
 	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
+}
+
+/* Begin a hit, @nested if another one is under way. Returns what the pre handlers return. */
+static __always_inline int call_pre_handlers(struct kprobe *kp, struct pt_regs *regs, bool nested)
+{
+	if (nested) {
+		enter_nested_hit(kp, regs);
+		return kprobe_pre_handlers_nested(kp, regs);
+	}
+	enter_hit(kp, regs);
+	return kprobe_call_pre_handlers(kp, regs);
 }
 
 /* In place of the registers when it is the post handlers' turn, who see the plain truth. */

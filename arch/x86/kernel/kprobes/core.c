@@ -124,16 +124,29 @@ static __always_inline bool run_at_once(struct kprobe *kp, struct pt_regs *regs)
 	}
 }
 
+/*
+ * Call the post handlers, who find @regs->ip where the instruction has left it, and
+ * go on there, or where they have set it to.
+ */
+static __always_inline void run_post_handlers(struct kprobe *kp, struct pt_regs *regs)
+{
+	unsigned long ip = regs->ip;
+
+	call_post_handlers(kp, regs);
+	if (likely(regs->ip == ip))
+		go_on(kp, regs);
+	else
+		regs->ip = kprobe_detoured_ip(regs->ip);
+}
+
 static noinstr void run_with_post(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (run_at_once(kp, regs)) {
-		call_post_handlers(kp, regs);
-		go_on(kp, regs);
-	}
+	if (run_at_once(kp, regs))
+		run_post_handlers(kp, regs);
 	leave_hit();
 }
 
-static __always_inline void leave(bool nested)
+static __always_inline void kprobe_hit_end(bool nested)
 {
 	if (nested)
 		resume_outer_hit();
@@ -143,10 +156,10 @@ static __always_inline void leave(bool nested)
 
 static __always_inline void finish_hit(struct kprobe *kp, struct pt_regs *regs, bool nested)
 {
-	if (likely(!READ_ONCE(kp->post_handler) && kp->ainsn.run != INSN_RUN_STEP)) {
+	if (likely(!site_of(kp)->has_post && kp->ainsn.run != INSN_RUN_STEP)) {
 		run_at_once(kp, regs);
 		go_on(kp, regs);
-		leave(nested);
+		kprobe_hit_end(nested);
 	} else if (kp->ainsn.post_insn) {
 		start_copy(kp->ainsn.post_insn, regs);
 	} else if (kp->ainsn.run == INSN_RUN_STEP) {
@@ -170,31 +183,28 @@ static noinstr void skip_hit(struct kprobe *kp, struct pt_regs *regs)
 	get_kprobe_ctlblk()->kprobe_status = KPROBE_REENTER;
 }
 
+static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs *regs,
+					      bool nested)
+{
+	if (likely(!call_pre_handlers(kp, regs, nested))) {
+		finish_hit(kp, regs, nested);
+		return;
+	}
+	regs->ip = kprobe_detoured_ip(regs->ip);
+	kprobe_hit_end(nested);
+}
+
 /*
  * Handlers are written for one of them at a time on a CPU. But a hit from above,
  * in an interrupt or NMI that landed in a handler, is one for those probes that
  * have opted in. What the handler itself runs into is not.
  */
-static noinstr void hit_in_hit(struct kprobe *kp, struct pt_regs *regs)
+static noinstr void int3_nested_hit(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (!is_hit_from_above(BREAKPOINT_CONTEXT)) {
+	if (is_hit_from_above(BREAKPOINT_CONTEXT))
+		kprobe_handle_hit(kp, regs, true);
+	else
 		skip_hit(kp, regs);
-		return;
-	}
-	enter_nested_hit(kp, regs);
-	if (kprobe_pre_handlers_nested(kp, regs))
-		leave(true);
-	else
-		finish_hit(kp, regs, true);
-}
-
-static __always_inline void hit(struct kprobe *kp, struct pt_regs *regs)
-{
-	enter_hit(kp, regs);
-	if (unlikely(kprobe_call_pre_handlers(kp, regs)))
-		leave(false);
-	else
-		finish_hit(kp, regs, false);
 }
 
 /* ------------------------------------------------------- behind the copy */
@@ -210,14 +220,15 @@ static __always_inline void complete_copy(struct kprobe *kp, struct pt_regs *reg
 	regs->ip = (unsigned long)kp->addr + kp->ainsn.size;
 	regs->flags = (regs->flags & ~X86_EFLAGS_IF) | kcb->saved_flags;
 	if (likely(kcb->kprobe_status != KPROBE_REENTER))
-		call_post_handlers(kp, regs);
-	go_on(kp, regs);
+		run_post_handlers(kp, regs);
+	else
+		go_on(kp, regs);
 	leave_hit();
 }
 
 /**
  * kprobe_copy_done - The copied instruction has run
- * @regs: The registers after it, with @sp eight bytes too low and @ip unknown.
+ * @regs: The registers after it, with @sp too low and @ip unknown.
  *
  * Called by kprobe_post_stub. To handlers this is to look like the breakpoint
  * in which the pre handlers ran, but for a fraction of its price.
@@ -235,7 +246,7 @@ noinstr void kprobe_copy_done(struct pt_regs *regs)
 	if (unlikely(!watching))
 		ct_nmi_enter();
 
-	regs->sp += sizeof(long);
+	regs->sp += HANDLER_STACK_ROOM + sizeof(long);
 	complete_copy(kprobe_running(), regs);
 
 	if (unlikely(!watching))
@@ -267,7 +278,7 @@ static noinstr int handle_other_int3(struct kprobe *kp, struct pt_regs *regs)
 	struct kprobe *running = kprobe_running();
 
 	if (kp) {
-		hit_in_hit(kp, regs);
+		int3_nested_hit(kp, regs);
 	} else if (is_step_trap(running, addr)) {
 		raw_cpu_write(kprobe_context, preempt_count());
 		complete_copy(running, regs);
@@ -298,7 +309,7 @@ noinstr int kprobe_int3_handler(struct pt_regs *regs)
 	kp = kprobe_find((void *)(regs->ip - INT3_INSN_SIZE));
 	if (unlikely(!kp || kprobe_running()))
 		return handle_other_int3(kp, regs);
-	hit(kp, regs);
+	kprobe_handle_hit(kp, regs, false);
 	return 1;
 }
 

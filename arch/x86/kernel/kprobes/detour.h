@@ -9,6 +9,12 @@
 #define PCPU_HOT_PREEMPT_COUNT	8
 #define KPROBE_CTLBLK_REGS	0
 
+/*
+ * Bytes below the stack of the probed code that handlers may push to by hand: as
+ * many as the entry of a breakpoint exception leaves.
+ */
+#define HANDLER_STACK_ROOM	48
+
 /* Above cs, where the CPU has 0: what handlers see as ip is behind a breakpoint. */
 #define DETOUR_MARK		0x2000
 
@@ -44,7 +50,7 @@ extern const u32 kprobe_detour_post_entry, kprobe_detour_post_framed;
 extern const u32 kprobe_detour_post_restored, kprobe_detour_post_end;
 extern const u32 kprobe_detour_post_ip, kprobe_detour_post_site, kprobe_detour_post_direct;
 extern const u32 kprobe_detour_post_number, kprobe_detour_post_probe;
-extern const u32 kprobe_detour_post_handler;
+extern const u32 kprobe_detour_post_handler, kprobe_detour_post_next;
 extern const u32 kprobe_detour_post_first, kprobe_detour_post_rest;
 extern const u32 kprobe_detour_post_branches[];
 

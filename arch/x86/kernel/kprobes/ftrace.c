@@ -9,59 +9,54 @@
 
 #include "common.h"
 
-/* As behind a breakpoint, whichever way the probe is armed. */
-static __always_inline void show_breakpoint_ip(const struct kprobe *kp, struct pt_regs *regs)
+/* Returns where to go on: at @return_ip, unless a post handler says otherwise. */
+static noinstr unsigned long run_post_handlers(struct kprobe *kp, struct pt_regs *regs,
+					       unsigned long return_ip)
 {
-	regs->ip = (unsigned long)kp->addr + INT3_INSN_SIZE;
-}
+	unsigned long next = (unsigned long)kp->addr + MCOUNT_INSN_SIZE;
 
-static __always_inline void run_post_handlers(struct kprobe *kp, struct pt_regs *regs)
-{
-	if (!kp->post_handler)
-		return;
-	regs->ip = (unsigned long)kp->addr + MCOUNT_INSN_SIZE;
+	regs->ip = next;
 	call_post_handlers(kp, regs);
+	return regs->ip == next ? return_ip : kprobe_detoured_ip(regs->ip);
 }
 
-static noinstr void hit_in_hit(struct kprobe *kp, struct pt_regs *regs)
+/*
+ * The stack pointer is not a handler's to change: ftrace returns by its own, and
+ * the function graph tracer and fprobes believe this one. ftrace_regs_caller saves
+ * the flags and is called on top of the registers' frame.
+ */
+static __always_inline unsigned long ftrace_sp(const struct pt_regs *regs)
+{
+	unsigned long frame = IS_ENABLED(CONFIG_FRAME_POINTER) ? 5 * sizeof(long) : 0;
+
+	return (unsigned long)(regs + 1) + frame + 2 * sizeof(long);
+}
+
+static __always_inline void ftrace_handle_hit(struct kprobe *kp, unsigned long ip,
+					      struct pt_regs *regs, bool nested)
 {
 	unsigned long return_ip = regs->ip;
 
-	if (!is_hit_from_above(0)) {
+	/* As after a breakpoint, whichever way the probe is armed. */
+	regs->ip = ip + INT3_INSN_SIZE;
+	if (unlikely(call_pre_handlers(kp, regs, nested)))
+		return_ip = kprobe_detoured_ip(regs->ip);
+	else if (unlikely(site_of(kp)->has_post))
+		return_ip = run_post_handlers(kp, regs, return_ip);
+	regs->ip = return_ip;
+	regs->sp = ftrace_sp(regs);
+	if (nested)
+		leave_hit();
+	else
+		leave_outermost_hit();
+}
+
+static noinstr void ftrace_nested_hit(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (is_hit_from_above(0))
+		ftrace_handle_hit(kp, (unsigned long)kp->addr, regs, true);
+	else
 		kprobes_inc_nmissed_count(kp);
-		return;
-	}
-	enter_nested_hit(kp, regs);
-	show_breakpoint_ip(kp, regs);
-	if (!kprobe_pre_handlers_nested(kp, regs)) {
-		run_post_handlers(kp, regs);
-		regs->ip = return_ip;
-	}
-	leave_hit();
-}
-
-static noinstr void hit_with_post(struct kprobe *kp, struct pt_regs *regs)
-{
-	unsigned long return_ip = regs->ip;
-
-	enter_hit(kp, regs);
-	show_breakpoint_ip(kp, regs);
-	if (!kprobe_call_pre_handlers(kp, regs)) {
-		run_post_handlers(kp, regs);
-		regs->ip = return_ip;
-	}
-	leave_outermost_hit();
-}
-
-static __always_inline void hit(struct kprobe *kp, struct pt_regs *regs)
-{
-	unsigned long return_ip = regs->ip;
-
-	enter_hit(kp, regs);
-	show_breakpoint_ip(kp, regs);
-	if (likely(!kprobe_call_pre_handlers(kp, regs)))
-		regs->ip = return_ip;
-	leave_outermost_hit();
 }
 
 /**
@@ -86,11 +81,9 @@ noinstr void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 	kp = kprobe_find((void *)ip);
 	if (likely(kp && site_of(kp)->ops == ops)) {
 		if (unlikely(kprobe_running()))
-			hit_in_hit(kp, regs);
-		else if (unlikely(kp->post_handler))
-			hit_with_post(kp, regs);
+			ftrace_nested_hit(kp, regs);
 		else
-			hit(kp, regs);
+			ftrace_handle_hit(kp, ip, regs, false);
 	}
 	preempt_enable_notrace();
 }

@@ -26,6 +26,7 @@ static_assert(offsetof(struct kprobe_ctlblk, regs) == KPROBE_CTLBLK_REGS);
 /**
  * struct detour_template - What a detour, or its second half, is a copy of
  * @code:	The template.
+ * @size:	Size of the slot that it is copied to.
  * @end:	Its size.
  * @branches:	The offsets of displacements to what is not copied, up to a 0.
  * @entry:	Where registers begin to be pushed.
@@ -40,6 +41,7 @@ static_assert(offsetof(struct kprobe_ctlblk, regs) == KPROBE_CTLBLK_REGS);
  */
 struct detour_template {
 	const u8 *code;
+	unsigned int size;
 	const u32 *end;
 	const u32 *branches;
 	const u32 *entry;
@@ -53,8 +55,9 @@ struct detour_template {
 	const u32 *handler;
 };
 
-#define TEMPLATE(name) {			\
+#define TEMPLATE(name, slot_size) {		\
 	.code		= name,			\
+	.size		= slot_size,		\
 	.branches	= name##_branches,	\
 	.end		= &name##_end,		\
 	.entry		= &name##_entry,	\
@@ -68,8 +71,8 @@ struct detour_template {
 	.handler	= &name##_handler,	\
 }
 
-static const struct detour_template first_half = TEMPLATE(kprobe_detour);
-static const struct detour_template second_half = TEMPLATE(kprobe_detour_post);
+static const struct detour_template first_half = TEMPLATE(kprobe_detour, MAX_OPTINSN_SIZE);
+static const struct detour_template second_half = TEMPLATE(kprobe_detour_post, MAX_POST_OPTINSN_SIZE);
 
 /* ------------------------------------------------------------------- hits */
 
@@ -79,7 +82,7 @@ static const struct detour_template second_half = TEMPLATE(kprobe_detour_post);
  * @regs: The registers.
  *
  * Because there are several probes, or other ones than it was made for; or
- * because this CPU works for a probe already, see hit_in_hit() of core.c.
+ * because this CPU works for a probe already, see int3_nested_hit() of core.c.
  *
  * Context: That of the probed code, with preemption off.
  * Return: DETOUR_*.
@@ -123,6 +126,44 @@ notrace void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs
 	}
 }
 
+/* Do hits at the site run in its detour what is displaced, or going to be? */
+static __always_inline bool is_detour_used(const struct kprobe *kp)
+{
+	return READ_ONCE(kp->ainsn.boost) != kp->ainsn.insn;
+}
+
+/**
+ * kprobe_detoured_ip - Find where execution goes on that a handler sends to an address
+ * @ip: The address.
+ *
+ * A jump may have overwritten the instruction there, or be about to: then a task
+ * that went there now would be in a place that nobody waits for it to leave.
+ *
+ * Context: Any, also noinstr. Preemption is off.
+ * Return: @ip, or if a jump displaces the instruction there, where its copy is.
+ */
+noinstr unsigned long kprobe_detoured_ip(unsigned long ip)
+{
+	const struct arch_optimized_insn *op;
+	struct kprobe *kp;
+
+	for (unsigned int pos = 1; pos < JMP32_INSN_SIZE; pos++) {
+		kp = kprobe_find((void *)ip - pos);
+		if (!kp || !is_detour_used(kp))
+			continue;
+		op = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
+		if (op->copies[pos - 1])
+			return (unsigned long)op->insn + kprobe_detour_end + op->copies[pos - 1];
+	}
+	return ip;
+}
+
+/* kprobe_detour_redirect - A handler has set @regs->ip: see to it that it can be gone to. */
+noinstr void kprobe_detour_redirect(struct pt_regs *regs)
+{
+	regs->ip = kprobe_detoured_ip(regs->ip);
+}
+
 /* kprobe_detour_resched - What preempt_enable() does when it is time for it */
 notrace void __kprobes kprobe_detour_resched(void)
 {
@@ -133,7 +174,7 @@ notrace void __kprobes kprobe_detour_resched(void)
 
 /* --------------------------------------------------------------- detours */
 
-/* Could an instruction fault, and the fault be fixed up? See heed_fixup(). */
+/* Could an instruction fault, and the fault be fixed up? See restrict_for_extable(). */
 static bool is_fixed_up(unsigned long addr, unsigned int size)
 {
 	while (size--)
@@ -184,7 +225,7 @@ static void fill_template(u8 *code, const kprobe_opcode_t *detour,
 			  const struct detour_template *template, struct kprobe_site *site,
 			  const void *ip, const void *handler)
 {
-	memset(code, INT3_INSN_OPCODE, MAX_OPTINSN_SIZE);
+	memset(code, INT3_INSN_OPCODE, template->size);
 	memcpy(code, template->code, *template->end);
 	for (const u32 *offset = template->branches; *offset; offset++) {
 		u8 *operand = code + *offset;
@@ -208,49 +249,85 @@ static void put_jump(u8 *code, const kprobe_opcode_t *detour, u32 offset, const 
 }
 
 /*
- * Copy displaced instructions to @code + @len, all or only the first one. Returns
- * where that ends, and sets @rest to where the second one is.
+ * Copy a displaced instruction, which is @pos bytes after the first one, to @code +
+ * @len. Returns the length of the copy.
  */
 static int copy_displaced(u8 *code, unsigned int len, const kprobe_opcode_t *detour,
-			  const struct arch_optimized_insn *op, const u8 *addr, bool all,
-			  unsigned int *rest)
+			  const struct insn *insn, const kprobe_opcode_t *addr, unsigned int pos)
 {
-	unsigned int pos = 0;
+	return relocate_displaced(code + len, insn, (unsigned long)addr + pos,
+				  (unsigned long)detour + len);
+}
+
+/*
+ * Copy all displaced instructions, and tell where each is. Returns where the copies
+ * end, @falls_through set to whether execution comes there.
+ */
+static int copy_all_displaced(u8 *code, struct arch_optimized_insn *op, const kprobe_opcode_t *addr,
+			      bool *falls_through)
+{
+	unsigned int len = kprobe_detour_end, pos = 0;
 	struct insn insn;
 	int copied;
 
-	do {
+	*falls_through = true;
+	while (pos < op->size && *falls_through) {
 		if (insn_decode(&insn, op->code + pos, op->size - pos, INSN_MODE_KERN))
 			return -EILSEQ;
-		if (!all && displaced_is_branch(&insn))
-			return -EOPNOTSUPP;
-		copied = relocate_displaced(code + len, &insn, (unsigned long)addr + pos,
-					    (unsigned long)detour + len);
+		if (pos && pos < JMP32_INSN_SIZE)
+			op->copies[pos - 1] = len - kprobe_detour_end;
+		copied = copy_displaced(code, len, op->insn, &insn, addr, pos);
 		if (copied < 0)
 			return copied;
+		*falls_through = !displaced_is_jump(&insn);
 		len += copied;
-		if (!pos)
-			*rest = len;
+		if (!pos && *falls_through)
+			op->rest = copied;
 		pos += insn.length;
-	} while (all && pos < op->size && !displaced_is_jump(&insn));
+	}
 	return len;
 }
 
-/* The template, the displaced instructions, a jump to what is behind them. */
+/* Copy the first one only, which must not be a branch. */
+static int copy_first_displaced(u8 *code, const struct arch_optimized_insn *op,
+				const kprobe_opcode_t *addr)
+{
+	unsigned int len = kprobe_detour_post_end;
+	struct insn insn;
+	int copied;
+
+	if (insn_decode(&insn, op->code, op->size, INSN_MODE_KERN))
+		return -EILSEQ;
+	if (displaced_is_branch(&insn))
+		return -EOPNOTSUPP;
+	copied = copy_displaced(code, len, op->post, &insn, addr, 0);
+	return copied < 0 ? copied : len + copied;
+}
+
+/* Where what follows the first displaced instruction is copied to. */
+static kprobe_opcode_t *copy_of_rest(const struct arch_optimized_insn *op)
+{
+	return op->insn + kprobe_detour_end + op->rest;
+}
+
+/*
+ * The template, the displaced instructions, a jump to what follows them. A jump among
+ * them is followed by the INT3 that keeps CPUs from speculating straight on.
+ */
 static int make_first_half(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
 	const void *handler = site->only ? (void *)site->only->pre_handler : kprobe_detour_slow;
 	const kprobe_opcode_t *addr = site->kp.addr;
 	u8 code[MAX_OPTINSN_SIZE];
-	unsigned int rest;
+	bool falls_through;
 	int len;
 
 	fill_template(code, op->insn, &first_half, site, addr + INT3_INSN_SIZE, handler);
-	len = copy_displaced(code, kprobe_detour_end, op->insn, op, addr, true, &rest);
+	len = copy_all_displaced(code, op, addr, &falls_through);
 	if (len < 0)
 		return len;
-	put_jump(code, op->insn, len, addr + op->size);
-	op->rest = op->insn + rest;
+	if (falls_through)
+		put_jump(code, op->insn, len, addr + op->size);
 	if (op->post) {
 		put_jump(code, op->insn, kprobe_detour_called,
 			 op->post + kprobe_detour_post_run);
@@ -266,18 +343,18 @@ static int make_second_half(struct arch_optimized_insn *op, struct kprobe_site *
 {
 	bool direct = site->only && site->only->post_handler;
 	const void *handler = direct ? (void *)site->only->post_handler : kprobe_detour_post_slow;
-	const kprobe_opcode_t *addr = site->kp.addr;
-	u8 code[MAX_OPTINSN_SIZE];
-	unsigned int rest;
+	const kprobe_opcode_t *addr = site->kp.addr, *next = addr + site->kp.ainsn.size;
+	u8 code[MAX_POST_OPTINSN_SIZE];
 	int len;
 
-	fill_template(code, op->post, &second_half, site, addr + site->kp.ainsn.size, handler);
-	len = copy_displaced(code, kprobe_detour_post_end, op->post, op, addr, false, &rest);
+	fill_template(code, op->post, &second_half, site, next, handler);
+	put_unaligned_le32((long)next, code + kprobe_detour_post_next);
+	len = copy_first_displaced(code, op, addr);
 	if (len < 0)
 		return len;
 	put_jump(code, op->post, len, op->post + kprobe_detour_post_entry);
 	set_branch(code, op->post, kprobe_detour_post_first, op->post + kprobe_detour_post_end);
-	set_branch(code, op->post, kprobe_detour_post_rest, op->rest);
+	set_branch(code, op->post, kprobe_detour_post_rest, copy_of_rest(op));
 	text_poke(op->post, code, sizeof(code));
 	return 0;
 }
@@ -299,7 +376,7 @@ static int make_detour(struct arch_optimized_insn *op, struct kprobe_site *site)
 	op->direct = site->direct;
 	op->insn = get_optinsn_slot_for(&site->kp);
 	if (post)
-		op->post = get_optinsn_slot_for(&site->kp);
+		op->post = get_post_optinsn_slot_for(&site->kp);
 	if (!op->insn || (post && !op->post))
 		return -ENOMEM;
 	err = make_first_half(op, site);
@@ -311,7 +388,7 @@ static int make_detour(struct arch_optimized_insn *op, struct kprobe_site *site)
 static bool is_slot_too_small(void)
 {
 	return kprobe_detour_end + DISPLACED_COPY_MAX + JMP32_INSN_SIZE > MAX_OPTINSN_SIZE ||
-	       kprobe_detour_post_end + MAX_INSN_SIZE + JMP32_INSN_SIZE > MAX_OPTINSN_SIZE;
+	       kprobe_detour_post_end + MAX_INSN_SIZE + JMP32_INSN_SIZE > MAX_POST_OPTINSN_SIZE;
 }
 
 int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *p)
@@ -362,9 +439,11 @@ bool arch_detour_suits(struct optimized_kprobe *op)
 void arch_use_detour(struct optimized_kprobe *op, bool use)
 {
 	struct arch_specific_insn *ainsn = &op->kp.ainsn;
+	bool use_next;
 
+	use_next = use && op->optinsn.rest;
 	WRITE_ONCE(ainsn->boost, use ? op->optinsn.insn + kprobe_detour_end : ainsn->insn);
-	WRITE_ONCE(ainsn->next, use ? op->optinsn.rest : op->kp.addr + ainsn->size);
+	WRITE_ONCE(ainsn->next, use_next ? copy_of_rest(&op->optinsn) : op->kp.addr + ainsn->size);
 }
 
 void arch_remove_optimized_kprobe(struct optimized_kprobe *op)
@@ -425,16 +504,23 @@ void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_li
 
 /* -------------------------------------------------------------- unwinding */
 
-/* How many words the instructions up to @offset have pushed, from where none is pushed. */
+/* How many words of the stack are left to handlers, between its end and their registers. */
+#define ROOM_WORDS	(HANDLER_STACK_ROOM / sizeof(long))
+
+/*
+ * How many words the instructions up to @offset have pushed, from where none is
+ * pushed. The second one makes the room for handlers, of which the first one has
+ * used a word.
+ */
 static unsigned int words_pushed(const struct detour_template *template, u32 offset)
 {
-	unsigned int words = 0;
+	unsigned int count = 0;
 	struct insn insn;
 
-	for (u32 pos = *template->entry; pos < offset; pos += insn.length, words++)
+	for (u32 pos = *template->entry; pos < offset; pos += insn.length, count++)
 		if (insn_decode(&insn, template->code + pos, MAX_INSN_SIZE, INSN_MODE_KERN))
 			break;
-	return words;
+	return count < 2 ? count : count - 1 + ROOM_WORDS;
 }
 
 /* How many are left in the stack at @offset, when all other registers were restored. */
@@ -442,9 +528,11 @@ static unsigned int words_left(u32 restored, u32 offset)
 {
 	switch (offset - restored) {
 	case 0:		/* popfq */
-		return (sizeof(struct pt_regs) - offsetof(struct pt_regs, flags)) / sizeof(long);
+		return (sizeof(struct pt_regs) - offsetof(struct pt_regs, flags)) / sizeof(long) +
+		       ROOM_WORDS;
 	case 1:		/* popq %rsp */
-		return (sizeof(struct pt_regs) - offsetof(struct pt_regs, sp)) / sizeof(long);
+		return (sizeof(struct pt_regs) - offsetof(struct pt_regs, sp)) / sizeof(long) +
+		       ROOM_WORDS;
 	default:
 		return 0;
 	}

@@ -5,6 +5,7 @@
  */
 #include <linux/linkage.h>
 #include <linux/objtool.h>
+#include <asm/nospec-branch.h>
 #include <asm/asm.h>
 #include <asm/segment.h>
 #include <asm/smap.h>
@@ -63,6 +64,7 @@
 SYM_CODE_START(kprobe_post_stub)
 	UNWIND_HINT_UNDEFINED
 	ANNOTATE_NOENDBR	/* jumped to, from a slot */
+	leaq	-HANDLER_STACK_ROOM(%rsp), %rsp
 	pushq	$__KERNEL_DS
 	pushq	%rsp
 	pushfq
@@ -167,6 +169,13 @@ SYM_DATA(\template\()_\name, .long .L\template\()_\name - \template)
 #endif
 .endm
 
+/* For as long as displaced instructions run between handlers, who ask for it again. */
+.macro SUSPEND_NO_PREEMPTION
+#ifdef CONFIG_PREEMPT_COUNT
+	decl	PREEMPT_COUNT
+#endif
+.endm
+
 .macro RESCHED_AND_GO_TO label:req template=kprobe_detour
 #ifdef CONFIG_PREEMPTION
 	call	kprobe_detour_resched
@@ -180,8 +189,10 @@ SYM_DATA(\template\()_\name, .long .L\template\()_\name - \template)
 	OFFSET	entry, \template
 	UNWIND_HINT_UNDEFINED
 	ANNOTATE_NOENDBR	/* jumped to */
-	pushq	%rsp		/* where ss belongs */
-	pushq	(%rsp)
+	pushq	%rsp
+	/* Room for what handlers push; the last word of it is where ss belongs. */
+	leaq	-HANDLER_STACK_ROOM(%rsp), %rsp
+	pushq	HANDLER_STACK_ROOM(%rsp)
 	pushfq
 	pushq	$(__KERNEL_CS | \mark << 16)
 	.byte	0x68		/* pushq $ip */
@@ -296,9 +307,10 @@ _ASM_NOKPROBE(kprobe_detour)
 
 /*
  * The second half for when there are post handlers, another template. When the pre
- * handlers were called the first half goes on here. Behind the end are a copy of
- * the first displaced instruction and a jump to the entry. It is run with
- * preemption off, as all between the handlers is.
+ * handlers were called the first half goes on here. After the end are a copy of
+ * the first displaced instruction, which must find preempt_count as it was, and a
+ * jump to the entry. If the task is preempted there and its probe leaves, the number
+ * that CALL_HANDLER compares is another one.
  */
 	BEGIN_BRANCHES kprobe_detour_post
 SYM_CODE_START(kprobe_detour_post)
@@ -315,17 +327,26 @@ SYM_CODE_START(kprobe_detour_post)
 	UNWIND_HINT_REGS
 	movq	$0, COPYABLE_PER_CPU(current_kprobe)
 	OFFSET	run_nested, kprobe_detour_post
+	SUSPEND_NO_PREEMPTION
 	LEAVE_DETOUR run_restored, kprobe_detour_post
 	.byte	0xe9		/* jmp to the first one of them */
 	OFFSET	first, kprobe_detour_post
 	.long	0
 
 	ENTER_DETOUR kprobe_detour_post, mark=0
+	BEGIN_NO_PREEMPTION
 	xorl	%edx, %edx
 	movq	$-1, %rax	/* POST_HANDLERS_REGS */
 	CALL_HANDLER %rax, .Lpost_slow, kprobe_detour_post
 	movq	$0, COPYABLE_PER_CPU(current_kprobe)
 .Lpost_leave:
+	.byte	0x48, 0x81, 0xbc, 0x24	/* cmpq $next, ip(%rsp) */
+	.long	16*8
+	OFFSET	next, kprobe_detour_post
+	.long	0
+	.byte	0x0f, 0x85		/* jne kprobe_detour_changed_nested */
+	.long	kprobe_detour_changed_nested - . - 4
+	BRANCH_OUT kprobe_detour_post
 	END_NO_PREEMPTION .Lpost_resched
 .Lpost_restore:
 	LEAVE_DETOUR restored, kprobe_detour_post
@@ -339,8 +360,9 @@ SYM_CODE_END(kprobe_detour_post)
 _ASM_NOKPROBE(kprobe_detour_post)
 
 /*
- * A handler has changed where to go on, and perhaps the stack and the flags. IRET,
- * so that all of it takes effect.
+ * A handler has changed where to go on, and perhaps the stack and the flags: return
+ * there by way of two words below the new stack, flags and address. An IRET in an NMI
+ * would let the next NMI in.
  */
 SYM_CODE_START(kprobe_detour_changed)
 	UNWIND_HINT_REGS
@@ -348,12 +370,24 @@ SYM_CODE_START(kprobe_detour_changed)
 	movq	$0, COPYABLE_PER_CPU(current_kprobe)
 SYM_INNER_LABEL(kprobe_detour_changed_nested, SYM_L_GLOBAL)
 	ANNOTATE_NOENDBR
+	movq	%rsp, %rdi
+	call	kprobe_detour_redirect
 	END_NO_PREEMPTION .Lchanged_resched
 .Lchanged_restore:
+	movq	16*8(%rsp), %rax	/* ip */
+	movq	18*8(%rsp), %rcx	/* flags */
+	movq	19*8(%rsp), %rdx	/* sp */
+	leaq	-16(%rdx), %rdx
+	movq	%rax, 8(%rdx)
+	movq	%rcx, (%rdx)
+	movq	%rdx, 15*8(%rsp)
 	POP_GPRS
-	addq	$8, %rsp
-	UNWIND_HINT_IRET_REGS
-	iretq
+	UNWIND_HINT_UNDEFINED
+	popq	%rsp
+	UNWIND_HINT type=UNWIND_HINT_TYPE_FUNC sp_reg=ORC_REG_SP sp_offset=16
+	popfq
+	UNWIND_HINT_FUNC
+	RET
 #ifdef CONFIG_PREEMPTION
 .Lchanged_resched:
 	UNWIND_HINT_REGS
@@ -362,5 +396,6 @@ SYM_INNER_LABEL(kprobe_detour_changed_nested, SYM_L_GLOBAL)
 #endif
 SYM_CODE_END(kprobe_detour_changed)
 _ASM_NOKPROBE(kprobe_detour_changed)
+_ASM_NOKPROBE(kprobe_detour_changed_nested)
 
 #endif
