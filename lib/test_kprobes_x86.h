@@ -19,6 +19,7 @@
 #include <linux/objtool.h>
 
 #include <asm/asm.h>
+#include <asm/cpufeature.h>
 #include <asm/debugreg.h>
 #include <asm/ibt.h>
 #include <asm/nospec-branch.h>
@@ -1330,14 +1331,22 @@ static const struct place stepped[] = {
 
 KUNIT_ARRAY_PARAM_DESC(stepped, stepped, symbol);
 
+/* A generic retpoline has, for an instruction or two, a return address too many. */
+static void need_traces_at_each_instruction(struct kunit *test)
+{
+	if (!IS_ENABLED(CONFIG_UNWINDER_ORC))
+		kunit_skip(test, "needs the ORC unwinder");
+	if (boot_cpu_has(X86_FEATURE_RETPOLINE) && !boot_cpu_has(X86_FEATURE_RETPOLINE_LFENCE))
+		kunit_skip(test, "the stack cannot be walked in generic retpolines");
+}
+
 static void real_callers_are_in_traces_at_each_instruction(struct kunit *test)
 {
 	const struct place *place = test->param_value;
 	unsigned long flags;
 	u64 result;
 
-	if (!IS_ENABLED(CONFIG_UNWINDER_ORC))
-		kunit_skip(test, "needs the ORC unwinder");
+	need_traces_at_each_instruction(test);
 	memset(&steps, 0, sizeof(steps));
 	ASSERT_RETURN_PROBED(test, return_probe('r', place->symbol));
 	ASSERT_RETURN_PROBED(test, return_probe('s', place->symbol));

@@ -18,6 +18,7 @@
 #include <linux/notifier.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/task.h>
+#include <linux/slab.h>
 #include <linux/stacktrace.h>
 
 /**
@@ -1631,19 +1632,30 @@ static void fprobe_returned(struct fprobe *fp, unsigned long ip, unsigned long c
 	save(&fprobe_trace);
 }
 
-static struct fprobe test_fprobe;
+/*
+ * Not static: of an ftrace_ops in the kernel's own data ftrace keeps the trampoline,
+ * and a link in a list, also when it is no longer registered.
+ */
+static struct fprobe *test_fprobe;
 
 static void remove_fprobe(void *unused)
 {
-	unregister_fprobe(&test_fprobe);
+	unregister_fprobe(test_fprobe);
+	kfree(test_fprobe);
 }
 
 static void add_fprobe(struct kunit *test, const struct host *host)
 {
-	memset(&test_fprobe, 0, sizeof(test_fprobe));
-	test_fprobe.entry_handler = fprobe_entered;
-	test_fprobe.exit_handler = fprobe_returned;
-	KUNIT_ASSERT_EQ(test, register_fprobe(&test_fprobe, host->symbol, NULL), 0);
+	int err;
+
+	test_fprobe = kzalloc(sizeof(*test_fprobe), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, test_fprobe);
+	test_fprobe->entry_handler = fprobe_entered;
+	test_fprobe->exit_handler = fprobe_returned;
+	err = register_fprobe(test_fprobe, host->symbol, NULL);
+	if (err)
+		kfree(test_fprobe);
+	KUNIT_ASSERT_EQ(test, err, 0);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, remove_fprobe, NULL), 0);
 }
 

@@ -1308,10 +1308,12 @@ static unsigned long jump_target(const struct kprobe *a)
 static void callers_are_in_traces_at_each_instruction_of_optimized(struct kunit *test)
 {
 	const struct traced_insn *insn = test->param_value;
-	struct kprobe *a = traced_insn_probe(test);
+	struct kprobe *a;
 	unsigned long flags;
 	u64 result;
 
+	need_traces_at_each_instruction(test);
+	a = traced_insn_probe(test);
 	for (int changed = 0; changed < 2; changed++) {
 		memset(&steps, 0, sizeof(steps));
 		steps_in_detour = 0;
