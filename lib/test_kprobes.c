@@ -332,16 +332,16 @@ static void probes_share_an_address(struct kunit *test)
 
 	ASSERT_REGISTERED(test, a);
 	ASSERT_REGISTERED(test, b);
-	EXPECT_CALL(test, place, "abB");
+	EXPECT_CALL(test, place, "baB");
 	ASSERT_REGISTERED(test, c);
 	ASSERT_REGISTERED(test, d);
-	EXPECT_CALL(test, place, "abcdBD");
+	EXPECT_CALL(test, place, "dcbaDB");
 	KUNIT_EXPECT_PTR_EQ(test, a->addr, d->addr);
 
 	unregister_kprobe(a);
-	EXPECT_CALL(test, place, "bcdBD");
+	EXPECT_CALL(test, place, "dcbDB");
 	unregister_kprobe(d);
-	EXPECT_CALL(test, place, "bcB");
+	EXPECT_CALL(test, place, "cbB");
 	unregister_kprobe(b);
 	EXPECT_CALL(test, place, "c");
 	unregister_kprobe(c);
@@ -376,7 +376,7 @@ static void old_flags_are_ignored(struct kunit *test)
 	ASSERT_REGISTERED(test, a);
 	ASSERT_REGISTERED(test, b);
 	KUNIT_EXPECT_EQ(test, a->flags, b->flags);
-	EXPECT_CALL(test, place, "abA");
+	EXPECT_CALL(test, place, "baA");
 }
 
 static void address_is_set(struct kunit *test)
@@ -394,7 +394,7 @@ static void address_is_set(struct kunit *test)
 	ASSERT_REGISTERED(test, b);
 	KUNIT_EXPECT_PTR_EQ(test, a->addr, b->addr);
 	KUNIT_EXPECT_TRUE(test, b->flags & KPROBE_FLAG_ON_FUNC_ENTRY);
-	EXPECT_CALL(test, place, "ab");
+	EXPECT_CALL(test, place, "ba");
 }
 
 static void traced_function_is_hit_through_ftrace(struct kunit *test)
@@ -472,10 +472,10 @@ static void pre_handler_changes_the_path(struct kunit *test)
 	ASSERT_REGISTERED(test, c);
 	result = call(place);
 	KUNIT_EXPECT_EQ(test, result, REPLACED);
-	KUNIT_EXPECT_STREQ(test, journal, "ab");
+	KUNIT_EXPECT_STREQ(test, journal, "cb");
 
 	unregister_kprobe(b);
-	EXPECT_CALL(test, place, "acAC");
+	EXPECT_CALL(test, place, "caCA");
 }
 
 static void pre_handler_alone_changes_the_path(struct kunit *test)
@@ -652,14 +652,14 @@ static void handler_calls_a_probed_function(struct kunit *test)
 	ASSERT_REGISTERED(test, c);
 	ASSERT_REGISTERED(test, d);
 
-	EXPECT_CALL(test, place, same ? "acdA" : "aA");
+	EXPECT_CALL(test, place, same ? "dcaA" : "aA");
 	KUNIT_EXPECT_EQ(test, a->nmissed, same ? 3 : 0);
 	KUNIT_EXPECT_EQ(test, b->nmissed, 0);
 	KUNIT_EXPECT_EQ(test, c->nmissed, 3);
 	KUNIT_EXPECT_EQ(test, d->nmissed, 3);
 
 	test_probe('a')->act = NULL;
-	EXPECT_CALL(test, TARGET, same ? "acdA" : "cd");
+	EXPECT_CALL(test, TARGET, same ? "dcaA" : "dc");
 	KUNIT_EXPECT_EQ(test, c->nmissed, 3);
 }
 
@@ -681,7 +681,7 @@ static void handler_calls_a_traced_function(struct kunit *test)
 	ASSERT_REGISTERED(test, a);
 	ASSERT_REGISTERED(test, b);
 
-	EXPECT_CALL(test, place, same ? "abB" : "a");
+	EXPECT_CALL(test, place, same ? "baB" : "a");
 	KUNIT_EXPECT_EQ(test, a->nmissed, same ? 1 : 0);
 	KUNIT_EXPECT_EQ(test, b->nmissed, 1);
 }
@@ -703,7 +703,7 @@ static void post_handler_calls_a_probed_function(struct kunit *test)
 	a->post_handler = call_target_and_note;
 	ASSERT_REGISTERED(test, a);
 	ASSERT_REGISTERED(test, b);
-	EXPECT_CALL(test, place, same ? "abAB" : "aA");
+	EXPECT_CALL(test, place, same ? "baBA" : "aA");
 	KUNIT_EXPECT_EQ(test, b->nmissed, 1);
 }
 
@@ -802,7 +802,7 @@ static void handler_is_interrupted(struct kunit *test)
 	/* The interrupt has left no trace in the state of the outer hit. */
 	test_probe('a')->act = NULL;
 	EXPECT_CALL(test, TRACED, "aA");
-	EXPECT_CALL(test, TARGET, "bcBC");
+	EXPECT_CALL(test, TARGET, "cbCB");
 }
 
 #ifndef MODULE
@@ -820,7 +820,7 @@ static void busy_code_is_interrupted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_probe('b')->kp.nmissed, 2);
 	KUNIT_EXPECT_EQ(test, test_probe('c')->kp.nmissed, HITS_NEST ? 1 : 2);
 	KUNIT_EXPECT_EQ(test, test_probe('d')->kp.nmissed, 0);
-	EXPECT_CALL(test, TARGET, "bcBC");
+	EXPECT_CALL(test, TARGET, "cbCB");
 }
 
 static void entries_are_known(struct kunit *test)
@@ -923,7 +923,7 @@ static void site_is_no_probe(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, site);
 	KUNIT_EXPECT_PTR_NE(test, site, a);
 	KUNIT_EXPECT_PTR_EQ(test, site->addr, a->addr);
-	EXPECT_CALL(test, place, "abA");
+	EXPECT_CALL(test, place, "baA");
 	KUNIT_EXPECT_PTR_EQ(test, (struct kprobe *)test_probe('a')->data, site);
 
 	unregister_kprobe(site);
@@ -1391,7 +1391,7 @@ static void batch_is_registered(struct kunit *test)
 	for (int i = 0; i < 2; i++) {
 		KUNIT_ASSERT_EQ(test, register_kprobes(all, n), 0);
 		EXPECT_CALL(test, TARGET, "aA");
-		EXPECT_CALL(test, TRACED, "beE");
+		EXPECT_CALL(test, TRACED, "ebE");
 		EXPECT_CALL(test, OTHER_TARGET, "cC");
 		EXPECT_CALL(test, OTHER_TRACED, "d");
 
@@ -1513,7 +1513,7 @@ static void arming_fails(struct kunit *test)
 	kunit_release_action(test, remove_rival, NULL);
 	KUNIT_EXPECT_EQ(test, enable_kprobe(c), 0);
 	ASSERT_REGISTERED(test, a);
-	EXPECT_CALL(test, TRACED, "caCA");
+	EXPECT_CALL(test, TRACED, "acAC");
 }
 
 #ifdef CONFIG_KPROBES_ON_FTRACE
@@ -1526,7 +1526,7 @@ static void only_post_handlers_keep_rivals_away(struct kunit *test)
 	ASSERT_REGISTERED(test, a);
 	ASSERT_REGISTERED(test, b);
 	KUNIT_EXPECT_EQ(test, add_rival(ip), -EBUSY);
-	EXPECT_CALL(test, TRACED, "abB");
+	EXPECT_CALL(test, TRACED, "baB");
 
 	unregister_kprobe(b);
 	EXPECT_CALL(test, TRACED, "a");
@@ -1597,8 +1597,8 @@ static void batch_is_refused(struct kunit *test, const struct bad_probe *bad, un
 	for (i = position; i < n - 1; i++)
 		all[i] = all[i + 1];
 	KUNIT_EXPECT_EQ(test, register_kprobes(all, n - 1), 0);
-	EXPECT_CALL(test, TARGET, "fa");
-	EXPECT_CALL(test, TRACED, "gbG");
+	EXPECT_CALL(test, TARGET, "af");
+	EXPECT_CALL(test, TRACED, "bgG");
 	EXPECT_CALL(test, OTHER_TARGET, "c");
 	EXPECT_CALL(test, OTHER_TRACED, "d");
 	unregister_kprobes(all, n - 1);
@@ -1669,7 +1669,7 @@ static void memory_runs_out_at_registration(struct kunit *test)
 		err = register_kprobes(all, ARRAY_SIZE(all));
 		failed = has_failed();
 		if (!err) {	/* there are allocations that we can do without */
-			EXPECT_CALL(test, TARGET, "ea");
+			EXPECT_CALL(test, TARGET, "ae");
 			EXPECT_CALL(test, TRACED, "bB");
 			EXPECT_CALL(test, OTHER_TARGET, "cC");
 			EXPECT_CALL(test, OTHER_TRACED, "d");
@@ -1727,7 +1727,7 @@ static void memory_runs_out_when_unregistering(struct kunit *test)
 		KUNIT_ASSERT_LT(test, nth, 1000);
 		a->addr = NULL;
 		ASSERT_REGISTERED(test, a);
-		EXPECT_CALL(test, place, "baA");
+		EXPECT_CALL(test, place, "abA");
 		fail_allocation(nth);
 		unregister_kprobe(a);
 		failed = has_failed();

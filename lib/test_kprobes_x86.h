@@ -1178,7 +1178,7 @@ static void functions_return_together(struct kunit *test)
 	EXPECT_CALL(test, &tail, "rsSR");
 	ASSERT_RETURN_PROBED(test, t);
 	ASSERT_RETURN_PROBED(test, u);
-	EXPECT_CALL(test, &tail, "rustTSUR");
+	EXPECT_CALL(test, &tail, "urtsSTRU");
 	for (unsigned int i = 0; names[i]; i++) {
 		KUNIT_EXPECT_EQ(test, test_kretprobe(names[i])->value, tail.result);
 		KUNIT_EXPECT_EQ(test, test_kretprobe(names[i])->caller,
@@ -1186,7 +1186,7 @@ static void functions_return_together(struct kunit *test)
 	}
 	unregister_kretprobe(r);
 	unregister_kretprobe(u);
-	EXPECT_CALL(test, &tail, "stTS");
+	EXPECT_CALL(test, &tail, "tsST");
 }
 
 /* ENDBR is part of it, and what is behind. */
@@ -1357,7 +1357,7 @@ static void real_callers_are_in_traces_at_each_instruction(struct kunit *test)
 	unregister_die_notifier(&trap_notifier);
 
 	KUNIT_EXPECT_EQ(test, result, place->result);
-	KUNIT_EXPECT_STREQ(test, journal, "rsSR");
+	KUNIT_EXPECT_STREQ(test, journal, "srRS");
 	KUNIT_EXPECT_TRUE(test, steps.in_trampoline);
 	KUNIT_EXPECT_LT(test, steps.count, MAX_STEPS);
 	KUNIT_EXPECT_GT(test, steps.frames, 3);

@@ -399,7 +399,7 @@ static void entry_handler_declines_a_call(struct kunit *test)
 
 	/* Who shares the call is not concerned. */
 	ASSERT_RETURN_PROBED(test, return_probe('s', place->symbol));
-	EXPECT_CALL(test, place, "rsS");
+	EXPECT_CALL(test, place, "srS");
 	KUNIT_EXPECT_EQ(test, r->nmissed, 0);
 }
 
@@ -410,7 +410,7 @@ static void return_address_is_known(struct kunit *test)
 
 	for (unsigned int i = 0; names[i]; i++)
 		ASSERT_RETURN_PROBED(test, return_probe(names[i], host->symbol));
-	EXPECT_VISIT(test, host, be_inside, NULL, "rstTSR");
+	EXPECT_VISIT(test, host, be_inside, NULL, "tsrRST");
 	for (unsigned int i = 0; names[i]; i++) {
 		unsigned long caller = test_kretprobe(names[i])->caller;
 
@@ -439,9 +439,9 @@ static void return_value_is_changed(struct kunit *test)
 	ASSERT_RETURN_PROBED(test, return_probe('r', place->symbol));
 	KUNIT_EXPECT_EQ(test, (unsigned long)call(place), 1812);
 	ASSERT_RETURN_PROBED(test, return_probe('s', place->symbol));
-	KUNIT_EXPECT_EQ(test, (unsigned long)call(place), 1812);
-	KUNIT_EXPECT_EQ(test, test_kretprobe('s')->value, (unsigned long)place->result);
-	KUNIT_EXPECT_EQ(test, test_kretprobe('r')->value, 1789);
+	KUNIT_EXPECT_EQ(test, (unsigned long)call(place), 1789);
+	KUNIT_EXPECT_EQ(test, test_kretprobe('r')->value, (unsigned long)place->result);
+	KUNIT_EXPECT_EQ(test, test_kretprobe('s')->value, 1812);
 }
 #else
 static void return_value_is_changed(struct kunit *test)
@@ -576,11 +576,11 @@ static void return_probes_share_a_function(struct kunit *test)
 
 	ASSERT_RETURN_PROBED(test, r);
 	ASSERT_RETURN_PROBED(test, s);
-	EXPECT_CALL(test, place, "rsSR");
+	EXPECT_CALL(test, place, "srRS");
 	ASSERT_RETURN_PROBED(test, t);
-	EXPECT_CALL(test, place, "rstTSR");
+	EXPECT_CALL(test, place, "tsrRST");
 	unregister_kretprobe(s);
-	EXPECT_CALL(test, place, "rtTR");
+	EXPECT_CALL(test, place, "trRT");
 	unregister_kretprobe(t);
 	EXPECT_CALL(test, place, "rR");
 	unregister_kretprobe(r);
@@ -597,13 +597,13 @@ static void probes_and_return_probes_share_a_function(struct kunit *test)
 
 	ASSERT_REGISTERED(test, a);
 	ASSERT_RETURN_PROBED(test, r);
-	EXPECT_CALL(test, place, "arR");
+	EXPECT_CALL(test, place, "raR");
 	ASSERT_REGISTERED(test, b);
-	EXPECT_CALL(test, place, "arbBR");
+	EXPECT_CALL(test, place, "braBR");
 	ASSERT_RETURN_PROBED(test, s);
-	EXPECT_CALL(test, place, "arbsBSR");
+	EXPECT_CALL(test, place, "sbraBRS");
 	unregister_kretprobe(r);
-	EXPECT_CALL(test, place, "absBS");
+	EXPECT_CALL(test, place, "sbaBS");
 	unregister_kprobe(a);
 	unregister_kprobe(b);
 	EXPECT_CALL(test, place, "sS");
@@ -612,7 +612,7 @@ static void probes_and_return_probes_share_a_function(struct kunit *test)
 }
 
 /*
- * A handler behind that of a return probe lets another function run in place of
+ * A handler after that of a return probe lets another function run in place of
  * the probed one, which is probed itself. That returns for both of them.
  */
 static void path_is_changed_on_the_way_to_a_return(struct kunit *test)
@@ -625,8 +625,8 @@ static void path_is_changed_on_the_way_to_a_return(struct kunit *test)
 		kunit_skip(test, "arguments differ in size");
 
 	test_probe('a')->act = go_elsewhere;
-	ASSERT_RETURN_PROBED(test, return_probe('r', place->symbol));
 	ASSERT_REGISTERED(test, probe('a', place->symbol));
+	ASSERT_RETURN_PROBED(test, return_probe('r', place->symbol));
 	ASSERT_RETURN_PROBED(test, s);
 	result = call(place);
 	KUNIT_EXPECT_EQ(test, result, REPLACED);
@@ -876,7 +876,7 @@ static void return_handler_calls_a_probed_function(struct kunit *test)
 	ASSERT_RETURN_PROBED(test, r);
 	ASSERT_RETURN_PROBED(test, s);
 	ASSERT_REGISTERED(test, a);
-	EXPECT_CALL(test, place, same ? "rsaASR" : "rR");
+	EXPECT_CALL(test, place, same ? "asrARS" : "rR");
 	KUNIT_EXPECT_EQ(test, r->kp.nmissed, same);
 	KUNIT_EXPECT_EQ(test, s->kp.nmissed, 1);
 	KUNIT_EXPECT_EQ(test, a->nmissed, 1);
@@ -884,8 +884,8 @@ static void return_handler_calls_a_probed_function(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->nmissed, 0);
 
 	test_kretprobe('r')->on_return = NULL;
-	EXPECT_CALL(test, place, same ? "rsaASR" : "rR");
-	EXPECT_CALL(test, TARGET, same ? "rsaASR" : "saAS");
+	EXPECT_CALL(test, place, same ? "asrARS" : "rR");
+	EXPECT_CALL(test, TARGET, same ? "asrARS" : "asAS");
 	KUNIT_EXPECT_EQ(test, s->kp.nmissed, 1);
 }
 
@@ -943,7 +943,7 @@ static void return_handler_is_interrupted(struct kunit *test)
 
 	test_kretprobe('r')->on_entry = NULL;
 	EXPECT_VISIT(test, host, be_inside, NULL, "rR");
-	EXPECT_CALL(test, TARGET, "stTS");
+	EXPECT_CALL(test, TARGET, "tsST");
 	KUNIT_EXPECT_EQ(test, s->nmissed + t->nmissed + r->nmissed, 0);
 }
 
@@ -1068,7 +1068,7 @@ static void return_probe_has_an_address(struct kunit *test)
 	s->kp.addr = r->kp.addr;
 	ASSERT_RETURN_PROBED(test, s);
 	KUNIT_EXPECT_PTR_EQ(test, s->kp.addr, r->kp.addr);
-	EXPECT_CALL(test, place, "rsSR");
+	EXPECT_CALL(test, place, "srRS");
 }
 
 static void only_entries_are_return_probed(struct kunit *test)
@@ -1143,7 +1143,7 @@ static void return_batch_is_registered(struct kunit *test)
 	for (int round = 0; round < 2; round++) {
 		KUNIT_ASSERT_EQ(test, register_kretprobes(all, n), 0);
 		EXPECT_CALL(test, TARGET, "rR");
-		EXPECT_CALL(test, TRACED, "svVS");
+		EXPECT_CALL(test, TRACED, "vsSV");
 		EXPECT_CALL(test, OTHER_TARGET, "tT");
 		EXPECT_CALL(test, OTHER_TRACED, "uU");
 
@@ -1201,7 +1201,7 @@ static void return_batch_is_refused(struct kunit *test, const struct bad_return_
 	for (i = position; i < n - 1; i++)
 		all[i] = all[i + 1];
 	KUNIT_EXPECT_EQ(test, register_kretprobes(all, n - 1), 0);
-	EXPECT_CALL(test, TARGET, "urRU");
+	EXPECT_CALL(test, TARGET, "ruUR");
 	EXPECT_CALL(test, TRACED, "sS");
 	unregister_kretprobes(all, n - 1);
 }
@@ -1281,7 +1281,7 @@ static void unregistered_return_probe_is_left_alone(struct kunit *test)
 	r->kp.addr = s->kp.addr;
 	unregister_kretprobe(r);
 	KUNIT_EXPECT_MEMEQ(test, r, &given, sizeof(given));
-	EXPECT_CALL(test, place, "stTS");
+	EXPECT_CALL(test, place, "tsST");
 	unregister_kretprobes(all, ARRAY_SIZE(all));
 	KUNIT_EXPECT_MEMEQ(test, r, &given, sizeof(given));
 	EXPECT_CALL(test, place, "");
@@ -1321,7 +1321,7 @@ static void memory_runs_out_for_return_probes(struct kunit *test)
 		fail_allocation(nth);
 		err = register_kretprobes(all, ARRAY_SIZE(all));
 		failed = has_failed();
-		EXPECT_CALL(test, TARGET, err ? "uU" : "urRU");
+		EXPECT_CALL(test, TARGET, err ? "uU" : "ruUR");
 		EXPECT_CALL(test, TRACED, err ? "" : "sS");
 		EXPECT_CALL(test, OTHER_TRACED, err ? "" : "tT");
 		if (!err) {	/* there are allocations that we can do without */
@@ -1523,9 +1523,9 @@ static void real_callers_are_in_traces_on_a_changed_path(struct kunit *test)
 	need_traces(test);
 	kprobes_test_walk(HOST, save_inside, &unprobed_trace);
 	test_probe('a')->act = go_to_host;
+	ASSERT_REGISTERED(test, probe('a', TRACED_HOST->symbol));
 	ASSERT_RETURN_PROBED(test, tracing_probe('r', TRACED_HOST->symbol));
 	ASSERT_RETURN_PROBED(test, tracing_probe('s', HOST->symbol));
-	ASSERT_REGISTERED(test, probe('a', TRACED_HOST->symbol));
 	KUNIT_EXPECT_EQ(test, kprobes_test_walk(TRACED_HOST, save_inside, &trace_inside), VISITED);
 	KUNIT_EXPECT_STREQ(test, journal, "rasSR");
 	expect_same_trace(test, &trace_inside, &unprobed_trace, "inside");
@@ -1687,7 +1687,7 @@ static void fprobe_shares_a_function(struct kunit *test)
 
 		KUNIT_EXPECT_EQ(test, kprobes_test_walk(TRACED_HOST, save_inside, &trace_inside),
 				VISITED);
-		expect_fprobed(test, "frsSRF", "rsfFSR");
+		expect_fprobed(test, "fsrRSF", "srfFRS");
 		for (char name = 'r'; name <= 's'; name++)
 			expect_real_callers(test, name);
 
@@ -1711,9 +1711,9 @@ static void fprobe_is_between_return_probes(struct kunit *test)
 		test_probe('a')->kp.addr = NULL;
 		if (fprobe_first)
 			add_fprobe(test, TRACED_HOST);
+		ASSERT_REGISTERED(test, probe('a', TRACED_HOST->symbol));
 		ASSERT_RETURN_PROBED(test, tracing_probe('r', TRACED_HOST->symbol));
 		ASSERT_RETURN_PROBED(test, tracing_probe('s', HOST->symbol));
-		ASSERT_REGISTERED(test, probe('a', TRACED_HOST->symbol));
 		if (!fprobe_first)
 			add_fprobe(test, TRACED_HOST);
 

@@ -127,10 +127,10 @@ static void probe_joins_an_optimized_one(struct kunit *test)
 		ASSERT_OPTIMIZED(test, a);
 		b->addr = NULL;
 		ASSERT_REGISTERED(test, b);
-		EXPECT_CALL(test, TARGET, "ab");
+		EXPECT_CALL(test, TARGET, "ba");
 		ASSERT_OPTIMIZED(test, a);
 		KUNIT_EXPECT_TRUE(test, kprobe_optimized(b));
-		EXPECT_CALL(test, TARGET, "ab");
+		EXPECT_CALL(test, TARGET, "ba");
 		unregister_kprobe(b);
 		KUNIT_EXPECT_FALSE(test, kprobe_optimized(b));
 		EXPECT_CALL(test, TARGET, "a");
@@ -156,9 +156,9 @@ static void first_probe_leaves_an_optimized_one(struct kunit *test)
 
 	/* Before the optimiser knows of the second one, and with it. */
 	ASSERT_REGISTERED(test, c);
-	EXPECT_CALL(test, TARGET, "bc");
+	EXPECT_CALL(test, TARGET, "cb");
 	ASSERT_OPTIMIZED(test, c);
-	EXPECT_CALL(test, TARGET, "bc");
+	EXPECT_CALL(test, TARGET, "cb");
 	unregister_kprobe(b);
 	EXPECT_CALL(test, TARGET, "c");
 	ASSERT_OPTIMIZED(test, c);
@@ -176,7 +176,7 @@ static void optimized_probe_is_disabled_beside_others(struct kunit *test)
 	ASSERT_REGISTERED(test, b);
 	for (int i = 0; i < 2; i++) {
 		ASSERT_OPTIMIZED(test, a);
-		EXPECT_CALL(test, TARGET, "ab");
+		EXPECT_CALL(test, TARGET, "ba");
 		KUNIT_EXPECT_EQ(test, disable_kprobe(a), 0);
 		EXPECT_CALL(test, TARGET, "b");
 		ASSERT_OPTIMIZED(test, b);
@@ -189,7 +189,7 @@ static void optimized_probe_is_disabled_beside_others(struct kunit *test)
 		ASSERT_OPTIMIZED(test, a);
 		EXPECT_CALL(test, TARGET, "a");
 		KUNIT_EXPECT_EQ(test, enable_kprobe(b), 0);
-		EXPECT_CALL(test, TARGET, "ab");
+		EXPECT_CALL(test, TARGET, "ba");
 	}
 }
 
@@ -242,7 +242,7 @@ static void one_of_optimized_probes_changes_its_handler(struct kunit *test)
 	a->addr = NULL;
 	a->pre_handler = on_pre_again;
 	ASSERT_REGISTERED(test, a);
-	EXPECT_CALL(test, TARGET, "b*a");
+	EXPECT_CALL(test, TARGET, "*ab");
 	unregister_kprobe(b);
 	EXPECT_CALL(test, TARGET, "*a");
 	ASSERT_OPTIMIZED(test, a);
@@ -261,15 +261,15 @@ static void post_handler_joins_an_optimized_probe(struct kunit *test)
 		EXPECT_CALL(test, TARGET, "a");
 		b->addr = NULL;
 		ASSERT_REGISTERED(test, b);
-		EXPECT_CALL(test, TARGET, "abB");
+		EXPECT_CALL(test, TARGET, "baB");
 		wait_for_kprobe_optimizer();
-		EXPECT_CALL(test, TARGET, "abB");
+		EXPECT_CALL(test, TARGET, "baB");
 		KUNIT_EXPECT_EQ(test, disable_kprobe(b), 0);
 		EXPECT_CALL(test, TARGET, "a");
 		wait_for_kprobe_optimizer();
 		EXPECT_CALL(test, TARGET, "a");
 		KUNIT_EXPECT_EQ(test, enable_kprobe(b), 0);
-		EXPECT_CALL(test, TARGET, "abB");
+		EXPECT_CALL(test, TARGET, "baB");
 		unregister_kprobe(b);
 		EXPECT_CALL(test, TARGET, "a");
 	}
@@ -283,7 +283,7 @@ static void post_handler_joins_an_optimized_probe(struct kunit *test)
 	EXPECT_CALL(test, TARGET, "bB");
 	a->addr = NULL;
 	ASSERT_REGISTERED(test, a);
-	EXPECT_CALL(test, TARGET, "baB");
+	EXPECT_CALL(test, TARGET, "abB");
 	unregister_kprobe(b);
 	ASSERT_OPTIMIZED(test, a);
 	EXPECT_CALL(test, TARGET, "a");
@@ -301,7 +301,7 @@ static void batch_is_optimized(struct kunit *test)
 	ASSERT_OPTIMIZED(test, all[1]);
 	ASSERT_OPTIMIZED(test, all[3]);
 	EXPECT_CALL(test, OTHER_TARGET, "a");
-	EXPECT_CALL(test, TARGET, "bd");
+	EXPECT_CALL(test, TARGET, "db");
 	EXPECT_CALL(test, TRACED, "c");
 	unregister_kprobes(all, ARRAY_SIZE(all));
 	for (unsigned int i = 0; i < ARRAY_SIZE(all); i++)
@@ -337,9 +337,9 @@ static void optimized_probe_changes_the_path(struct kunit *test)
 	clear_journal();
 	result = call(TARGET);
 	KUNIT_EXPECT_EQ(test, result, REPLACED);
-	KUNIT_EXPECT_STREQ(test, journal, "ab");
+	KUNIT_EXPECT_STREQ(test, journal, "cb");
 	test_probe('b')->act = NULL;
-	EXPECT_CALL(test, TARGET, "abc");
+	EXPECT_CALL(test, TARGET, "cba");
 }
 #else
 static void optimized_probe_changes_the_path(struct kunit *test)
@@ -387,7 +387,7 @@ static void handler_calls_an_optimized_function(struct kunit *test)
 		c->nmissed = 0;
 		clear_journal();
 		KUNIT_EXPECT_EQ(test, call(caller), caller->result);
-		KUNIT_EXPECT_STREQ(test, journal, !same ? "a" : shared ? "bac" : "ba");
+		KUNIT_EXPECT_STREQ(test, journal, !same ? "a" : shared ? "cab" : "ab");
 		KUNIT_EXPECT_EQ(test, b->nmissed, 3);
 		KUNIT_EXPECT_EQ(test, a->nmissed, same ? 3 : 0);
 		KUNIT_EXPECT_EQ(test, c->nmissed, shared ? 3 : 0);
@@ -479,12 +479,12 @@ static void return_probe_is_optimized(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, test_kretprobe('r')->value, TARGET->result);
 	}
 	ASSERT_RETURN_PROBED(test, s);
-	EXPECT_CALL(test, TARGET, "rsSR");
+	EXPECT_CALL(test, TARGET, "srRS");
 	ASSERT_REGISTERED(test, a);
 	ASSERT_OPTIMIZED(test, &s->kp);
-	EXPECT_CALL(test, TARGET, "rsaSR");
+	EXPECT_CALL(test, TARGET, "asrRS");
 	unregister_kretprobe(r);
-	EXPECT_CALL(test, TARGET, "saS");
+	EXPECT_CALL(test, TARGET, "asS");
 	ASSERT_OPTIMIZED(test, a);
 	KUNIT_EXPECT_EQ(test, disable_kretprobe(s), 0);
 	EXPECT_CALL(test, TARGET, "a");
