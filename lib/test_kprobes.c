@@ -281,6 +281,8 @@ static void expect_call(struct kunit *test, const struct place *place, const cha
 
 #define ASSERT_REGISTERED(test, kp)	KUNIT_ASSERT_EQ(test, register_kprobe(kp), 0)
 
+#include "test_kprobes_load.h"
+
 /* -------------------------------------------------------- what handlers get */
 
 static void pre_handler_is_called(struct kunit *test)
