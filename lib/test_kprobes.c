@@ -939,8 +939,34 @@ static void site_is_no_probe(struct kunit *test)
 	unregister_kprobe(a);
 	EXPECT_CALL(test, place, "");
 }
+
+/*
+ * An architecture may look at the site's post handler and, without looking again, call it:
+ * it stays as long as there is a breakpoint.
+ */
+static void post_handler_of_a_site_stays(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = probe('a', place->symbol);
+	struct kprobe *b = post_probe('b', place->symbol);
+
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	KUNIT_ASSERT_NOT_NULL(test, site_at(a));
+	KUNIT_EXPECT_TRUE(test, site_at(a)->post_handler);
+	KUNIT_EXPECT_EQ(test, disable_kprobe(b), 0);
+	KUNIT_EXPECT_TRUE(test, site_at(a)->post_handler);
+	unregister_kprobe(b);
+	KUNIT_EXPECT_TRUE(test, site_at(a)->post_handler);
+	EXPECT_CALL(test, place, "a");
+}
 #else
 static void site_is_no_probe(struct kunit *test)
+{
+	kunit_skip(test, "not for modules");
+}
+
+static void post_handler_of_a_site_stays(struct kunit *test)
 {
 	kunit_skip(test, "not for modules");
 }
@@ -1837,6 +1863,7 @@ static struct kunit_case kprobes_cases[] = {
 	KUNIT_CASE(blacklist_is_known),
 	KUNIT_CASE_PARAM(unregistered_probe_is_left_alone, place_gen_params),
 	KUNIT_CASE_PARAM(site_is_no_probe, place_gen_params),
+	KUNIT_CASE_PARAM(post_handler_of_a_site_stays, place_gen_params),
 	KUNIT_CASE(nothing_is_unregistered),
 	KUNIT_CASE(probe_needs_one_place),
 	KUNIT_CASE(symbol_must_exist),
