@@ -1835,6 +1835,66 @@ static void probe_is_registered_once(struct kunit *test)
 	EXPECT_CALL(test, TARGET, "");
 }
 
+/*
+ * What a caller may have done to the address of a registered probe, which was meant for
+ * the place @given.
+ */
+enum rewriting { CLEARED, FUNCTION, ELSEWHERE, REWRITINGS };
+
+static void rewrite_address(struct kprobe *kp, const struct place *given, enum rewriting how)
+{
+	kp->symbol_name = how == CLEARED ? given->symbol : NULL;
+	kp->addr = how == CLEARED ? NULL :
+		   (kprobe_opcode_t *)text(how == FUNCTION ? given : OTHER_TARGET);
+}
+
+/* It is known by more than that. */
+static void rewritten_probe_is_registered_once(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = probe('a', place->symbol);
+	struct kprobe *b = probe('b', OTHER_TRACED->symbol);
+	struct kprobe *both[] = { b, a };
+	kprobe_opcode_t *rewritten;
+
+	for (enum rewriting how = CLEARED; how < REWRITINGS; how++) {
+		a->symbol_name = place->symbol;
+		a->addr = NULL;
+		ASSERT_REGISTERED(test, a);
+		rewrite_address(a, place, how);
+		rewritten = a->addr;
+		KUNIT_EXPECT_EQ(test, register_kprobe(a), -EINVAL);
+		KUNIT_EXPECT_EQ(test, register_kprobes(both, 2), -EINVAL);
+		KUNIT_EXPECT_PTR_EQ(test, a->addr, rewritten);
+		KUNIT_EXPECT_TRUE(test, is_linked(a));
+		KUNIT_EXPECT_FALSE(test, is_linked(b));
+		EXPECT_CALL(test, place, "a");
+		EXPECT_CALL(test, OTHER_TARGET, "");
+		EXPECT_CALL(test, OTHER_TRACED, "");
+		unregister_kprobe(a);
+		EXPECT_CALL(test, place, "");
+	}
+}
+
+static void rewritten_probe_is_unregistered(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = probe('a', place->symbol);
+	struct kprobe *b = probe('b', place->symbol);
+
+	ASSERT_REGISTERED(test, b);
+	for (enum rewriting how = CLEARED; how < REWRITINGS; how++) {
+		a->symbol_name = place->symbol;
+		a->addr = NULL;
+		ASSERT_REGISTERED(test, a);
+		EXPECT_CALL(test, place, "ab");
+		rewrite_address(a, place, how);
+		unregister_kprobe(a);
+		EXPECT_CALL(test, place, "b");
+		KUNIT_EXPECT_FALSE(test, is_linked(a));
+	}
+}
+
 static struct kunit_case kprobes_cases[] = {
 	KUNIT_CASE_PARAM(pre_handler_is_called, place_gen_params),
 	KUNIT_CASE_PARAM(post_handler_is_called, place_gen_params),
@@ -1888,6 +1948,8 @@ static struct kunit_case kprobes_cases[] = {
 	KUNIT_CASE_PARAM(memory_runs_out_when_unregistering, place_gen_params),
 	KUNIT_CASE_PARAM(memory_runs_out_when_disabling, place_gen_params),
 	KUNIT_CASE(probe_is_registered_once),
+	KUNIT_CASE_PARAM(rewritten_probe_is_registered_once, place_gen_params),
+	KUNIT_CASE_PARAM(rewritten_probe_is_unregistered, place_gen_params),
 	{ }
 };
 
