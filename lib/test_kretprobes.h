@@ -1025,10 +1025,19 @@ static void return_probe_is_disabled_and_enabled(struct kunit *test)
 
 /* ------------------------------------------------- registering and refusals */
 
+static void leave_return_results(struct kretprobe *rp)
+{
+	leave_results(&rp->kp);
+	rp->nmissed = 1815;
+}
+
 static void expect_return_untouched(struct kunit *test, const struct kretprobe *rp,
 				    const struct kretprobe *given, int line)
 {
 	expect_untouched(test, &rp->kp, &given->kp, line);
+	KUNIT_EXPECT_MEMEQ_MSG(test, (const void *)rp + sizeof(rp->kp),
+			       (const void *)given + sizeof(rp->kp),
+			       sizeof(*rp) - sizeof(rp->kp), "at line %d", line);
 	KUNIT_EXPECT_TRUE_MSG(test, rp->handler == given->handler, "at line %d", line);
 	KUNIT_EXPECT_TRUE_MSG(test, rp->entry_handler == given->entry_handler, "at line %d",
 			      line);
@@ -1038,8 +1047,10 @@ static void expect_return_untouched(struct kunit *test, const struct kretprobe *
 
 static void expect_return_refused(struct kunit *test, struct kretprobe *rp, int err, int line)
 {
-	struct kretprobe given = *rp;
+	struct kretprobe given;
 
+	leave_return_results(rp);
+	memcpy(&given, rp, sizeof(given));
 	KUNIT_EXPECT_EQ_MSG(test, register_kretprobe(rp), err, "at line %d", line);
 	expect_return_untouched(test, rp, &given, line);
 }
@@ -1188,7 +1199,8 @@ static void return_batch_is_refused(struct kunit *test, const struct bad_return_
 	for (i = 0; i < n; i++) {
 		all[i]->kp.addr = NULL;
 		all[i]->kp.flags = KPROBE_FLAG_REENTRANT;
-		given[i] = *all[i];
+		leave_return_results(all[i]);
+		memcpy(&given[i], all[i], sizeof(given[i]));
 	}
 
 	KUNIT_EXPECT_EQ(test, register_kretprobes(all, n), bad->err);
@@ -1316,7 +1328,8 @@ static void memory_runs_out_for_return_probes(struct kunit *test)
 		for (i = 0; i < ARRAY_SIZE(all); i++) {
 			all[i]->kp.addr = NULL;
 			all[i]->kp.flags = 0;
-			given[i] = *all[i];
+			leave_return_results(all[i]);
+			memcpy(&given[i], all[i], sizeof(given[i]));
 		}
 		fail_allocation(nth);
 		err = register_kretprobes(all, ARRAY_SIZE(all));
