@@ -1377,6 +1377,7 @@ static void init_text_is_probed_until_it_is_gone(struct kunit *test)
 {
 	struct kprobe *early = &probe_of_init_text.kp;
 	struct kprobe *a = probe('a', "kprobes_test_init_text");
+	u32 flags;
 
 	if (!IS_MODULE(CONFIG_KPROBES_SANITY_TEST))
 		kunit_skip(test, "not a module");
@@ -1387,8 +1388,13 @@ static void init_text_is_probed_until_it_is_gone(struct kunit *test)
 
 	KUNIT_EXPECT_TRUE(test, kprobe_gone(early));
 	KUNIT_EXPECT_TRUE(test, kprobe_disabled(early));
+	flags = early->flags;
 	KUNIT_EXPECT_EQ(test, enable_kprobe(early), -EINVAL);
-	KUNIT_EXPECT_TRUE(test, kprobe_gone(early));
+	KUNIT_EXPECT_EQ(test, early->flags, flags);
+
+	/* Registered again, it is not to be found disabled. */
+	KUNIT_EXPECT_EQ(test, disable_kprobe(early), 0);
+	KUNIT_EXPECT_EQ(test, early->flags, flags);
 
 	/* The text is still there, but nobody must count on it. */
 	EXPECT_REFUSED(test, a, -ENOENT);
@@ -1662,6 +1668,27 @@ static void batch_is_all_or_nothing(struct kunit *test)
 		batch_is_refused(test, bad, position);
 	if (bad->rival)
 		kunit_release_action(test, remove_rival, NULL);
+}
+
+/* Whatever is found out first, and whatever their addresses. */
+static void first_error_in_an_array_counts(struct kunit *test)
+{
+	const struct bad_probe *bad = bad_probes;
+	struct kprobe *all[3] = { probe('a', TARGET->symbol) };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(bad_probes); i++) {
+		for (unsigned int j = 0; j < ARRAY_SIZE(bad_probes); j++) {
+			if (i == j || bad[i].rival || bad[j].rival)
+				continue;
+			all[1] = probe('b', bad[i].symbol);
+			all[1]->offset = bad[i].offset;
+			all[2] = probe('c', bad[j].symbol);
+			all[2]->offset = bad[j].offset;
+			KUNIT_EXPECT_EQ_MSG(test, register_kprobes(all, 3), bad[i].err,
+					    "%s, then %s", bad[i].desc, bad[j].desc);
+		}
+	}
+	EXPECT_CALL(test, TARGET, "");
 }
 
 #ifdef CONFIG_FAILSLAB
@@ -1962,6 +1989,7 @@ static struct kunit_case kprobes_cases[] = {
 	KUNIT_CASE(arming_fails),
 	KUNIT_CASE(only_post_handlers_keep_rivals_away),
 	KUNIT_CASE_PARAM(batch_is_all_or_nothing, bad_probe_gen_params),
+	KUNIT_CASE(first_error_in_an_array_counts),
 	KUNIT_CASE(memory_runs_out_at_registration),
 	KUNIT_CASE_PARAM(memory_runs_out_when_enabling, place_gen_params),
 	KUNIT_CASE_PARAM(memory_runs_out_when_unregistering, place_gen_params),

@@ -26,6 +26,7 @@
 #include <asm/processor-flags.h>
 #include <asm/smap.h>
 #include <asm/unwind.h>
+#include <asm/vsyscall.h>
 
 /* What a snippet starts with, and what it leaves. */
 struct cpu_state {
@@ -313,6 +314,8 @@ static unsigned long insn_address(const struct snippet *snippet)
 	return snippet->code + snippet->offset;
 }
 
+#define ENDBR_SIZE	(IS_ENABLED(CONFIG_X86_KERNEL_IBT) ? ENDBR_INSN_SIZE : 0)
+
 /* ----------------------------------------------------- probed and unprobed */
 
 static const u64 input_flags[] = {
@@ -511,7 +514,102 @@ static void trap_is_not_probed(struct kunit *test)
 	struct kprobe *a = snippet_probe('a', ret, false);
 
 	a->offset = ret->length;
-	EXPECT_REFUSED(test, a, -EILSEQ);
+	EXPECT_REFUSED(test, a, -EOPNOTSUPP);
+}
+
+/* Instructions that are not run, and cannot be probed: where each of them is. */
+extern const u8 kprobes_test_unprobeable_offsets[], kprobes_test_unprobeable_offsets_end[];
+void kprobes_test_unprobeable(void);
+
+#define UNPROBEABLE(insn)						\
+	"880:	" insn "\n"						\
+	".pushsection .rodata.kprobes_test_unprobeable, \"a\"\n"	\
+	"	.byte 880b - kprobes_test_unprobeable\n"		\
+	".popsection\n"
+
+asm(".pushsection .rodata.kprobes_test_unprobeable, \"a\"\n"
+	"kprobes_test_unprobeable_offsets:\n"
+	".popsection\n"
+	".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_unprobeable\n"
+	".type kprobes_test_unprobeable, @function\n"
+	"kprobes_test_unprobeable:\n"
+	ASM_ENDBR
+	UNPROBEABLE("iretq")
+	UNPROBEABLE("lretq")
+	UNPROBEABLE("ljmp *(%rdi)")
+	UNPROBEABLE("lcall *(%rdi)")
+	UNPROBEABLE("mov %eax, %ss")
+	UNPROBEABLE("lss (%rdi), %eax")
+	UNPROBEABLE("syscall")
+	UNPROBEABLE("sysretq")
+	UNPROBEABLE("swapgs")
+	UNPROBEABLE("int $0x80")
+	UNPROBEABLE("ud1 %eax, %eax")
+	UNPROBEABLE("xbegin .")
+	UNPROBEABLE("mov 0(%eip), %eax")
+	RETURN
+	"	int3\n"
+	".size kprobes_test_unprobeable, . - kprobes_test_unprobeable\n"
+	".popsection\n"
+	".pushsection .rodata.kprobes_test_unprobeable, \"a\"\n"
+	"kprobes_test_unprobeable_offsets_end:\n"
+	".popsection\n");
+STACK_FRAME_NON_STANDARD(kprobes_test_unprobeable);
+
+/* They are where an instruction is: that is not what is wrong with them. */
+static void unprobeable_insn_is_refused(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_unprobeable;
+	struct kprobe *a = probe('a', NULL);
+	const u8 *offset;
+
+	OPTIMIZER_HIDE_VAR(start);
+	for (offset = kprobes_test_unprobeable_offsets;
+	     offset < kprobes_test_unprobeable_offsets_end; offset++) {
+		a->addr = (kprobe_opcode_t *)(start + *offset);
+		KUNIT_EXPECT_EQ_MSG(test, register_kprobe(a), -EOPNOTSUPP, "offset %u", *offset);
+		unregister_kprobe(a);
+	}
+}
+
+/* A load whose fixup decodes it, and must not find a breakpoint. */
+void kprobes_test_zeropad(void);
+
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_zeropad\n"
+	".type kprobes_test_zeropad, @function\n"
+	"kprobes_test_zeropad:\n"
+	ASM_ENDBR
+	"880:	mov (%rdi), %rax\n"
+	"881:	mov %rax, %rdx\n"
+	RETURN
+	"	int3\n"
+	".size kprobes_test_zeropad, . - kprobes_test_zeropad\n"
+	".popsection\n"
+	_ASM_EXTABLE_TYPE(880b, 881b, EX_TYPE_ZEROPAD));
+
+static void load_with_zero_padding_is_not_probed(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_zeropad;
+	struct kprobe *a = probe('a', NULL);
+
+	OPTIMIZER_HIDE_VAR(start);
+	a->addr = (kprobe_opcode_t *)(start + ENDBR_SIZE);
+	EXPECT_REFUSED(test, a, -EOPNOTSUPP);
+	a->addr = (kprobe_opcode_t *)(start + ENDBR_SIZE + 3);
+	ASSERT_REGISTERED(test, a);
+}
+
+/* Covered by a symbol, and executable, but not the kernel's. */
+static void vsyscall_page_is_not_probed(struct kunit *test)
+{
+	struct kprobe *a = probe('a', NULL);
+
+	a->addr = (kprobe_opcode_t *)VSYSCALL_ADDR;
+	EXPECT_REFUSED(test, a, IS_ENABLED(CONFIG_X86_VSYSCALL_EMULATION) ? -EINVAL : -ENOENT);
 }
 
 /*
@@ -802,8 +900,6 @@ asm(".pushsection .text\n"
 	".size kprobes_test_plain, . - kprobes_test_plain\n"
 	".popsection\n");
 
-#define ENDBR_SIZE	(IS_ENABLED(CONFIG_X86_KERNEL_IBT) ? ENDBR_INSN_SIZE : 0)
-
 static void expect_entry(struct kunit *test, const char *symbol, unsigned int offset,
 			 unsigned int at, bool entry)
 {
@@ -1038,6 +1134,9 @@ static struct kunit_case kprobes_x86_cases[] = {
 	KUNIT_CASE_PARAM(skipped_insn_does_the_same, snippet_gen_params),
 	KUNIT_CASE_PARAM(inside_of_insn_is_not_probed, snippet_gen_params),
 	KUNIT_CASE(trap_is_not_probed),
+	KUNIT_CASE(unprobeable_insn_is_refused),
+	KUNIT_CASE(load_with_zero_padding_is_not_probed),
+	KUNIT_CASE(vsyscall_page_is_not_probed),
 	KUNIT_CASE_PARAM(kernels_reserved_insn_is_not_probed, reserved_insn_gen_params),
 	KUNIT_CASE(static_call_trampoline_is_not_probed),
 	KUNIT_CASE_PARAM(fault_is_fixed_up, fault_gen_params),

@@ -330,6 +330,7 @@ static void return_is_seen(struct kunit *test)
 	EXPECT_CALL(test, place, "");
 	KUNIT_EXPECT_EQ(test, r->nmissed, 0);
 	KUNIT_EXPECT_EQ(test, r->kp.nmissed, 0);
+	KUNIT_EXPECT_EQ(test, r->maxactive, 0);
 }
 
 static void return_handlers_are_optional(struct kunit *test)
@@ -1105,6 +1106,7 @@ static void only_entries_are_return_probed(struct kunit *test)
  * @symbol:	Of it.
  * @offset:	Of it.
  * @data_size:	Of it.
+ * @maxactive:	Of it.
  * @err:	The result.
  */
 struct bad_return_probe {
@@ -1112,6 +1114,7 @@ struct bad_return_probe {
 	const char *symbol;
 	unsigned int offset;
 	size_t data_size;
+	int maxactive;
 	int err;
 };
 
@@ -1122,6 +1125,7 @@ static const struct bad_return_probe bad_return_probes[] = {
 	{ "not an entry", "mktime64", .offset = 24, .err = -EINVAL },
 	{ "too much data", "mktime64", .data_size = KRETPROBE_MAX_DATA_SIZE + 1, .err = -E2BIG },
 	{ "very much data", "mktime64", .data_size = SIZE_MAX, .err = -E2BIG },
+	{ "very many instances", "mktime64", .maxactive = INT_MAX, .err = -ENOMEM },
 #ifdef CONFIG_X86_64
 	{ "does not return to its caller", "__switch_to", .err = -EINVAL },
 #endif
@@ -1136,6 +1140,7 @@ static void bad_return_probe_is_refused(struct kunit *test)
 
 	r->kp.offset = bad->offset;
 	r->data_size = bad->data_size;
+	r->maxactive = bad->maxactive;
 	EXPECT_RETURN_REFUSED(test, r, bad->err);
 	r->kp.flags = KPROBE_FLAG_DISABLED;
 	EXPECT_RETURN_REFUSED(test, r, bad->err);
@@ -1196,6 +1201,7 @@ static void return_batch_is_refused(struct kunit *test, const struct bad_return_
 	all[position] = return_probe('t', bad->symbol);
 	all[position]->kp.offset = bad->offset;
 	all[position]->data_size = bad->data_size;
+	all[position]->maxactive = bad->maxactive;
 	for (i = 0; i < n; i++) {
 		all[i]->kp.addr = NULL;
 		all[i]->kp.flags = KPROBE_FLAG_REENTRANT;
@@ -1223,6 +1229,30 @@ static void return_batch_is_all_or_nothing(struct kunit *test)
 	ASSERT_RETURN_PROBED(test, return_probe('u', TARGET->symbol));
 	for (unsigned int position = 0; position < 3; position++)
 		return_batch_is_refused(test, test->param_value, position);
+}
+
+static void first_error_in_a_return_array_counts(struct kunit *test)
+{
+	const struct bad_return_probe *bad = bad_return_probes;
+	struct kretprobe *all[3] = { return_probe('r', TARGET->symbol) };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(bad_return_probes); i++) {
+		for (unsigned int j = 0; j < ARRAY_SIZE(bad_return_probes); j++) {
+			if (i == j)
+				continue;
+			for (unsigned int k = 1; k <= 2; k++) {
+				unsigned int n = k == 1 ? i : j;
+
+				all[k] = return_probe('r' + k, bad[n].symbol);
+				all[k]->kp.offset = bad[n].offset;
+				all[k]->data_size = bad[n].data_size;
+				all[k]->maxactive = bad[n].maxactive;
+			}
+			KUNIT_EXPECT_EQ_MSG(test, register_kretprobes(all, 3), bad[i].err,
+					    "%s, then %s", bad[i].desc, bad[j].desc);
+		}
+	}
+	EXPECT_CALL(test, TARGET, "");
 }
 
 /* What was made for it is given back. */
@@ -1785,6 +1815,7 @@ static struct kunit_case kretprobes_cases[] = {
 	KUNIT_CASE(return_batch_is_registered),
 	KUNIT_CASE(return_batch_needs_probes),
 	KUNIT_CASE_PARAM(return_batch_is_all_or_nothing, bad_return_probe_gen_params),
+	KUNIT_CASE(first_error_in_a_return_array_counts),
 	KUNIT_CASE(refused_return_probe_leaves_no_instances),
 	KUNIT_CASE(return_probe_is_registered_once),
 	KUNIT_CASE_PARAM(unregistered_return_probe_is_left_alone, place_gen_params),
