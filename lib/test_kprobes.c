@@ -493,6 +493,37 @@ static void pre_handler_alone_changes_the_path(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, journal, "a");
 }
 
+static void go_elsewhere_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	on_post(kp, regs, flags);
+	if (current == tester)
+		instruction_pointer_set(regs, (unsigned long)kprobes_test_replacement);
+}
+
+/* After a nop, the function is as it was called. */
+static void post_handler_changes_the_path(struct kunit *test)
+{
+	struct kprobe *a = post_probe('a', TRACED->symbol);
+	struct kprobe *b = probe('b', TRACED->symbol);
+	u64 result;
+
+	if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) || !IS_ENABLED(CONFIG_X86_64))
+		kunit_skip(test, "what the probed instruction does is not known");
+	a->post_handler = go_elsewhere_after;
+	for (int shared = 0; shared < 2; shared++) {
+		a->addr = NULL;
+		ASSERT_REGISTERED(test, a);
+		clear_journal();
+		result = call(TRACED);
+		KUNIT_EXPECT_EQ(test, result, REPLACED);
+		KUNIT_EXPECT_STREQ(test, journal, shared ? "abA" : "aA");
+		unregister_kprobe(a);
+		if (!shared)
+			ASSERT_REGISTERED(test, b);
+	}
+	EXPECT_CALL(test, TRACED, "b");
+}
+
 static int read_bad_address(struct test_probe *p, struct pt_regs *regs)
 {
 	unsigned long value;
@@ -1954,6 +1985,7 @@ static struct kunit_case kprobes_cases[] = {
 	KUNIT_CASE(registers_are_those_of_the_call),
 	KUNIT_CASE_PARAM(pre_handler_changes_the_path, place_gen_params),
 	KUNIT_CASE_PARAM(pre_handler_alone_changes_the_path, place_gen_params),
+	KUNIT_CASE(post_handler_changes_the_path),
 	KUNIT_CASE_PARAM(handler_may_fault, place_gen_params),
 	KUNIT_CASE_PARAM(probe_is_disabled_at_first, place_gen_params),
 	KUNIT_CASE_PARAM(probe_is_disabled_and_enabled, place_gen_params),

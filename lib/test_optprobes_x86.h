@@ -464,6 +464,50 @@ static void path_of_optimized_is_changed_with_stack_and_flags(struct kunit *test
 	}
 }
 
+static void go_to_callee_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	const struct snippet *call = find_snippet("call");
+
+	on_post(kp, regs, flags);
+	regs->ip = call->code + call->target;
+	regs->bx = 1848;
+}
+
+/* The probed instruction has run, the rest of the function has not: the callee returns for it. */
+static void expect_callee_after(struct kunit *test, const char *events, const char *how)
+{
+	struct cpu_state expected;
+
+	for (unsigned int i = 0; i < INPUTS; i++) {
+		set_input(i);
+		expected = state;
+		expected.ax += expected.dx + 1;
+		expected.bx = 1848;
+		clear_journal();
+		run(find_fit("plain"));
+		KUNIT_ASSERT_STREQ(test, journal, events);
+		expected.flags = state.flags;
+		expected.r13 = state.r13;
+		expect_state(test, &expected, how, i);
+	}
+}
+
+static void path_of_optimized_is_changed_after(struct kunit *test)
+{
+	const struct snippet *snippet = find_fit("plain");
+	struct kprobe *a = snippet_probe('a', snippet, true);
+	struct kprobe *b = snippet_probe('b', snippet, false);
+
+	a->post_handler = go_to_callee_after;
+	ASSERT_REGISTERED(test, a);
+	expect_callee_after(test, "aA", "with a breakpoint");
+	ASSERT_OPTIMIZED(test, a);
+	expect_callee_after(test, "aA", "optimised");
+	ASSERT_REGISTERED(test, b);
+	ASSERT_OPTIMIZED(test, b);
+	expect_callee_after(test, "baA", "optimised, of two");
+}
+
 /* -------------------------------------------------------------- neighbours */
 
 static struct kprobe *plain_frame_probe(char name, unsigned int insn)
@@ -1236,6 +1280,7 @@ static struct kunit_case optprobes_x86_cases[] = {
 	KUNIT_CASE_PARAM(unfit_insn_keeps_its_breakpoint, unfit_gen_params),
 	KUNIT_CASE(handlers_of_optimized_see_and_change_registers),
 	KUNIT_CASE(path_of_optimized_is_changed_with_stack_and_flags),
+	KUNIT_CASE(path_of_optimized_is_changed_after),
 	KUNIT_CASE_SLOW(neighbour_comes_and_goes),
 	KUNIT_CASE_SLOW(probe_comes_before_an_optimized_one),
 	KUNIT_CASE(all_neighbours_are_probed),
