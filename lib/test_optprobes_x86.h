@@ -71,6 +71,13 @@ extern const struct snippet kprobes_test_unfit[], kprobes_test_unfit_end[];
 	"	.quad kprobes_test_flipped_key - .\n"			\
 	".popsection\n"
 
+/* By its absolute address. */
+#ifdef CONFIG_SMP
+#define PER_CPU_ADDRESS(var)	"%gs:" #var
+#else
+#define PER_CPU_ADDRESS(var)	#var
+#endif
+
 /* Return to the address in r11, if cx is 1. Then what @before it has done is of use. */
 #define GO_TO_R11							\
 	"cmp $1, %ecx\n"						\
@@ -115,6 +122,21 @@ FITTING("cli", "", "cli", "lea 1(%rax), %rax\n" RETURN);
 FITTING("sti", "", "sti", "lea 1(%rax), %rax\n" RETURN);
 FITTING("std", "", "std", "lea 1(%rax), %rax\n cld\n" RETURN);
 FITTING("rep_stos", "lea (%rsi), %rdi", "rep stosb", "lea 1(%rax), %rax\n" RETURN);
+
+/*
+ * What changes with the hit, and must not be seen of it. A need to reschedule comes and
+ * goes: it is the topmost bit.
+ */
+#define PREEMPT_COUNT_OPERAND		PER_CPU_ADDRESS(pcpu_hot + 8)
+#define SHOW_COUNT	"mov " PREEMPT_COUNT_OPERAND ", %r9d\n and $0x7fffffff, %r9d\n"
+FITTING("count_read", "", "mov " PREEMPT_COUNT_OPERAND ", %eax", "and $0x7fffffff, %eax\n" RETURN);
+FITTING("count_inc", "", "incl " PREEMPT_COUNT_OPERAND, SHOW_COUNT "decl " PREEMPT_COUNT_OPERAND "\n" RETURN);
+FITTING("count_dec", "incl " PREEMPT_COUNT_OPERAND, "decl " PREEMPT_COUNT_OPERAND, SHOW_COUNT RETURN);
+FITTING("count_add", "", "addl $0x100, " PREEMPT_COUNT_OPERAND, SHOW_COUNT "subl $0x100, " PREEMPT_COUNT_OPERAND "\n" RETURN);
+FITTING("count_test", "", "testl $0x7fffffff, " PREEMPT_COUNT_OPERAND, "setz %al\n" RETURN);
+FITTING("count_push", "", "pushq " PREEMPT_COUNT_OPERAND, "pop %rax\n and $0x7fffffff, %eax\n" RETURN);
+FITTING("count_second", "", "lea 1(%rbx), %rbx",
+	"mov " PREEMPT_COUNT_OPERAND ", %eax\n and $0x7fffffff, %eax\n" RETURN);
 
 /* Only what is behind the first byte must not be jumped to, up to the last one. */
 FITTING("jcc_to_first", "cmp $1, %ecx\n je 881f\n inc %rbx", PROBED, FOLLOWING RETURN);
@@ -304,15 +326,52 @@ static void displaced_insns_do_the_same(struct kunit *test)
 	expect_state(test, &expected[0], "probed no more", 0);
 }
 
+static void expect_same_with_post(struct kunit *test, const struct snippet *snippet,
+				  const struct cpu_state *expected, const char *events)
+{
+	for (unsigned int i = 0; i < INPUTS; i++) {
+		set_input(i);
+		clear_journal();
+		run(snippet);
+		KUNIT_ASSERT_STREQ(test, journal, events);
+		KUNIT_ASSERT_EQ(test, pre_ip, insn_address(snippet) + 1);
+		expect_state(test, &expected[i], "with a post handler", i);
+	}
+}
+
+/* The first one runs between the handlers, the others after them. */
+static void displaced_insns_do_the_same_with_post_handlers(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	const struct cpu_state *expected = expect_what_is_unprobed(test, snippet);
+	struct kprobe *a = snippet_probe('a', snippet, true);
+	struct kprobe *b = snippet_probe('b', snippet, false);
+
+	ASSERT_REGISTERED(test, a);
+	expect_same_with_post(test, snippet, expected, "aA");
+	wait_for_kprobe_optimizer();
+	expect_same_with_post(test, snippet, expected, "aA");
+	ASSERT_REGISTERED(test, b);
+	wait_for_kprobe_optimizer();
+	expect_same_with_post(test, snippet, expected, "baA");
+}
+
 /* Also where the detour skips the handlers, and where the breakpoint leads to the detour. */
 static void skipped_displaced_insns_do_the_same(struct kunit *test)
 {
 	const struct snippet *snippet = test->param_value;
-	const struct cpu_state *expected = expect_what_is_unprobed(test, snippet);
 	struct kprobe *a = probe('a', TRACED->symbol);
 	struct kprobe *b = snippet_probe('b', snippet, false);
+	struct cpu_state *expected = expect_what_is_unprobed(test, snippet);
 
-	register_skipped(test, a, b, snippet);
+	/* In a handler some do other things than elsewhere, probed or not. */
+	register_skipping(test, a, snippet);
+	for (unsigned int off = 1; off < INPUTS; off += 2) {
+		set_input(off);
+		EXPECT_CALL(test, TRACED, "a");
+		expected[off] = state;
+	}
+	ASSERT_REGISTERED(test, b);
 	ASSERT_OPTIMIZED(test, b);
 	expect_skipped(test, a, b, expected, "a");
 }
@@ -1275,6 +1334,7 @@ static void callers_are_in_traces_at_each_instruction_of_optimized(struct kunit 
 
 static struct kunit_case optprobes_x86_cases[] = {
 	KUNIT_CASE_PARAM(displaced_insns_do_the_same, fit_gen_params),
+	KUNIT_CASE_PARAM(displaced_insns_do_the_same_with_post_handlers, fit_gen_params),
 	KUNIT_CASE_PARAM(skipped_displaced_insns_do_the_same, fit_gen_params),
 	KUNIT_CASE_PARAM(insns_do_the_same_while_they_become_optimized, fit_gen_params),
 	KUNIT_CASE_PARAM(unfit_insn_keeps_its_breakpoint, unfit_gen_params),
