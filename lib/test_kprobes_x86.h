@@ -538,7 +538,7 @@ asm(".pushsection .rodata.kprobes_test_unprobeable, \"a\"\n"
 	UNPROBEABLE("iretq")
 	UNPROBEABLE("lretq")
 	UNPROBEABLE("ljmp *(%rdi)")
-	UNPROBEABLE("lcall *(%rdi)")
+	UNPROBEABLE(INDIRECT "lcall *(%rdi)")
 	UNPROBEABLE("mov %eax, %ss")
 	UNPROBEABLE("lss (%rdi), %eax")
 	UNPROBEABLE("syscall")

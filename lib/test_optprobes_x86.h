@@ -1137,6 +1137,231 @@ static void jump_waits_for_who_is_in_the_slot(struct kunit *test)
 	expect_jump_behind_the_reader(test, a);
 }
 
+/* ----------------------------------------------- into what a jump displaces */
+
+/*
+ * Each instruction adds another bit. A jump at the first of them displaces the next
+ * two. It is called with what it adds to.
+ */
+u64 kprobes_test_bits(u64 arg);
+
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_bits\n"
+	".type kprobes_test_bits, @function\n"
+	"kprobes_test_bits:\n"
+	ASM_ENDBR
+	"	mov %rdi, %rax\n"
+	"	add $1, %al\n"
+	"	add $2, %al\n"
+	"	add $4, %al\n"
+	"	add $8, %al\n"
+	"	add $16, %al\n"
+	RETURN
+	"	int3\n"
+	".size kprobes_test_bits, . - kprobes_test_bits\n"
+	".popsection\n");
+
+/* Where the instruction is that adds bit @n, and what is left when it goes on there. */
+#define BIT_OFFSET(n)	(ENDBR_SIZE + 3 + 2 * (n))
+#define BITS		5
+
+static unsigned long bits_address(unsigned int n)
+{
+	unsigned long start = (unsigned long)kprobes_test_bits;
+
+	OPTIMIZER_HIDE_VAR(start);
+	return start + BIT_OFFSET(n);
+}
+
+/* What is added by the instructions from that of bit @n on. */
+static u64 bits_from(unsigned int n)
+{
+	return BIT(BITS) - BIT(n);
+}
+
+/* @data is which bit to go on with. */
+static int go_to_bit(struct test_probe *p, struct pt_regs *regs)
+{
+	regs->ip = bits_address(p->data);
+	return 1;
+}
+
+static void go_to_bit_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	struct test_probe *p = container_of(kp, struct test_probe, kp);
+
+	on_post(kp, regs, flags);
+	if (current == tester)
+		regs->ip = bits_address(p->data);
+}
+
+static struct kprobe *bit_probe(char name, unsigned int n)
+{
+	struct kprobe *kp = probe(name, NULL);
+
+	kp->addr = (kprobe_opcode_t *)bits_address(n);
+	return kp;
+}
+
+static void expect_bits(struct kunit *test, u64 expected, const char *events, const char *how)
+{
+	u64 (*function)(u64 arg) = kprobes_test_bits;
+
+	OPTIMIZER_HIDE_VAR(function);
+	clear_journal();
+	KUNIT_EXPECT_EQ_MSG(test, function(0), expected, "%s", how);
+	KUNIT_EXPECT_STREQ_MSG(test, journal, events, "%s", how);
+}
+
+static void expect_all_ways_on(struct kunit *test, const char *events, const char *how)
+{
+	/* Not to itself: there it would be hit again, and so on. */
+	for (unsigned int n = 1; n < BITS; n++) {
+		test_probe('a')->data = n;
+		expect_bits(test, bits_from(n), events, how);
+	}
+}
+
+/* An instruction is skipped: usual, and at a breakpoint nothing but a change of ip. */
+static void handler_goes_on_in_what_is_displaced(struct kunit *test)
+{
+	struct kprobe *a = bit_probe('a', 0), *b = bit_probe('b', 0);
+
+	test_probe('a')->act = go_to_bit;
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, a);
+	expect_all_ways_on(test, "a", "breakpoint, of two");
+	ASSERT_OPTIMIZED(test, a);
+	expect_all_ways_on(test, "a", "jump, of two");
+	unregister_kprobe(b);
+	expect_all_ways_on(test, "a", "breakpoint");
+	ASSERT_OPTIMIZED(test, a);
+	expect_all_ways_on(test, "a", "jump");
+	test_probe('a')->act = NULL;
+	expect_bits(test, bits_from(0), "a", "jump");
+}
+
+static void post_handler_goes_on_in_what_is_displaced(struct kunit *test)
+{
+	struct kprobe *a = bit_probe('a', 0);
+
+	a->post_handler = go_to_bit_after;
+	ASSERT_REGISTERED(test, a);
+	for (int optimized = 0; optimized < 2; optimized++) {
+		for (unsigned int n = 1; n < BITS; n++) {
+			test_probe('a')->data = n;
+			expect_bits(test, 1 + bits_from(n), "aA", optimized ? "jump" : "breakpoint");
+		}
+		if (!optimized)
+			ASSERT_OPTIMIZED(test, a);
+	}
+}
+
+/* A function from which a handler goes to the other one. */
+u64 kprobes_test_from_elsewhere(u64 arg);
+
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_from_elsewhere\n"
+	".type kprobes_test_from_elsewhere, @function\n"
+	"kprobes_test_from_elsewhere:\n"
+	ASM_ENDBR
+	"	mov %rdi, %rax\n"
+	"	add $1, %al\n"
+	"	lea (%rax, %rdi), %rax\n"
+	RETURN
+	"	int3\n"
+	".size kprobes_test_from_elsewhere, . - kprobes_test_from_elsewhere\n"
+	".popsection\n");
+
+static void expect_ways_from_elsewhere(struct kunit *test, bool post, const char *how)
+{
+	u64 (*function)(u64 arg) = kprobes_test_from_elsewhere;
+
+	OPTIMIZER_HIDE_VAR(function);
+	for (unsigned int n = 1; n < BITS; n++) {
+		test_probe('a')->data = n;
+		clear_journal();
+		KUNIT_EXPECT_EQ_MSG(test, function(0), post + bits_from(n), "%s", how);
+		KUNIT_EXPECT_STREQ_MSG(test, journal, post ? "aA" : "a", "%s", how);
+	}
+}
+
+static void other_handler_goes_on_in_what_is_displaced(struct kunit *test)
+{
+	struct kprobe *a = probe('a', "kprobes_test_from_elsewhere");
+	struct kprobe *b = bit_probe('b', 0);
+
+	ASSERT_REGISTERED(test, b);
+	ASSERT_OPTIMIZED(test, b);
+	for (int post = 0; post < 2; post++) {
+		a->addr = NULL;
+		a->offset = ENDBR_SIZE + 3;
+		a->post_handler = post ? go_to_bit_after : NULL;
+		test_probe('a')->act = post ? NULL : go_to_bit;
+		ASSERT_REGISTERED(test, a);
+		expect_ways_from_elsewhere(test, post, "from a breakpoint");
+		ASSERT_OPTIMIZED(test, a);
+		expect_ways_from_elsewhere(test, post, "from a jump");
+		unregister_kprobe(a);
+	}
+	expect_bits(test, bits_from(0), "b", "jump");
+}
+
+/*
+ * A task that a handler lets go on in the text that a jump is going to displace, after the
+ * wait for those who are there has begun: it must not be in the text.
+ */
+static int go_to_reading(struct kprobe *kp, struct pt_regs *regs)
+{
+	atomic_inc(&container_of(kp, struct counting_probe, kp)->hits);
+	regs->ip = (unsigned long)kp->addr + READING - READING_IN_FRONT;
+	return 1;
+}
+
+/* Keeps a grace period of RCU-tasks from ending: it never gives up its CPU by itself. */
+static int keep_tasks_waiting(void *unused)
+{
+	while (!READ_ONCE(load.stop))
+		cpu_relax();
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(1);
+	return 0;
+}
+
+static void task_is_sent_to_where_a_jump_is_coming(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_reading;
+	struct task_struct *task;
+	struct kprobe *a;
+
+	OPTIMIZER_HIDE_VAR(start);
+	prepare_reading(test);
+	prepare_counting(test);
+	load = (struct load){ };
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_load, NULL), 0);
+	task = kthread_create(keep_tasks_waiting, NULL, "kprobes_busy");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	load.threads[0] = get_task_struct(task);
+	set_cpus_allowed_ptr(task, cpumask_of(cpumask_last(cpu_online_mask)));
+	wake_up_process(task);
+
+	a = counting_probe(0, start + READING_IN_FRONT);
+	a->pre_handler = go_to_reading;
+	ASSERT_REGISTERED(test, a);
+	msleep(300);
+	KUNIT_ASSERT_FALSE(test, kprobe_optimized(a));
+	begin_reading(test);
+	while (!atomic_read(&counting[0].hits))
+		usleep_range(1000, 2000);
+	WRITE_ONCE(load.stop, true);
+	ASSERT_OPTIMIZED(test, a);
+	while (!smp_load_acquire(&reader.left))
+		usleep_range(1000, 2000);
+	KUNIT_EXPECT_TRUE(test, reader.right);
+}
+
 /* ------------------------------------------------------------ stack traces */
 
 /* A function that calls another one, by an instruction that jumps displace. */
@@ -1351,6 +1576,10 @@ static struct kunit_case optprobes_x86_cases[] = {
 	KUNIT_CASE_SLOW(cpus_come_and_go_under_load),
 	KUNIT_CASE_SLOW(jump_waits_for_who_is_in_its_place),
 	KUNIT_CASE_SLOW(jump_waits_for_who_is_in_the_slot),
+	KUNIT_CASE(handler_goes_on_in_what_is_displaced),
+	KUNIT_CASE(post_handler_goes_on_in_what_is_displaced),
+	KUNIT_CASE(other_handler_goes_on_in_what_is_displaced),
+	KUNIT_CASE_SLOW(task_is_sent_to_where_a_jump_is_coming),
 	KUNIT_CASE_PARAM(callers_are_in_traces_of_optimized, traced_insn_gen_params),
 	KUNIT_CASE_PARAM(callers_are_in_traces_of_interrupts_of_optimized, traced_insn_gen_params),
 	KUNIT_CASE_PARAM(callers_are_in_traces_at_each_instruction_of_optimized,
