@@ -22,9 +22,11 @@
 #include <linux/kallsyms.h>
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
+#include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/static_call.h>
 #include <linux/string.h>
@@ -1003,6 +1005,96 @@ static void post_handler_of_a_site_stays(struct kunit *test)
 }
 #endif
 
+/**
+ * struct lingering - A handler that another CPU stays in for a while
+ * @entered:	It has come there,
+ * @left:	and left.
+ * @task:	Who calls the probed function.
+ */
+static struct lingering {
+	bool entered;
+	bool left;
+	struct task_struct *task;
+} lingering;
+
+static void linger(void)
+{
+	if (current != lingering.task)
+		return;
+	WRITE_ONCE(lingering.entered, true);
+	mdelay(200);
+	WRITE_ONCE(lingering.left, true);
+}
+
+static int linger_before(struct kprobe *kp, struct pt_regs *regs)
+{
+	linger();
+	return 0;
+}
+
+static void linger_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	linger();
+}
+
+static int call_place(void *place)
+{
+	u64 result = call(place);
+
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(1);
+	return result != ((const struct place *)place)->result;
+}
+
+/* Let another CPU call a place, until it is in the handler. */
+static void begin_lingering(struct kunit *test, const struct place *place)
+{
+	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+	unsigned long end = jiffies + 20 * HZ;
+
+	lingering = (struct lingering){ };
+	lingering.task = kthread_create(call_place, (void *)place, "kprobes_linger");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(lingering.task));
+	get_task_struct(lingering.task);
+	set_cpus_allowed_ptr(lingering.task, cpumask_of(cpu));
+	wake_up_process(lingering.task);
+	while (!READ_ONCE(lingering.entered) && time_before(jiffies, end))
+		cpu_relax();
+}
+
+/* It is not in the handler any more. */
+static void end_lingering(struct kunit *test)
+{
+	bool left = READ_ONCE(lingering.left);
+
+	KUNIT_EXPECT_EQ(test, kthread_stop_put(lingering.task), 0);
+	KUNIT_EXPECT_TRUE(test, lingering.entered);
+	KUNIT_EXPECT_TRUE(test, left);
+}
+
+/* Then its memory is free to go, the handler's text, too. */
+static void unregistering_waits_for_handlers(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = probe('a', place->symbol);
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two CPUs");
+	for (int post = 0; post < 2; post++) {
+		for (int optimized = 0; optimized < 2; optimized++) {
+			a->addr = NULL;
+			a->pre_handler = post ? NULL : linger_before;
+			a->post_handler = post ? linger_after : NULL;
+			ASSERT_REGISTERED(test, a);
+			if (optimized)
+				msleep(500);	/* for a jump, where that can be */
+			begin_lingering(test, place);
+			unregister_kprobe(a);
+			end_lingering(test);
+		}
+	}
+}
+
 static void nothing_is_unregistered(struct kunit *test)
 {
 	struct kprobe *a = probe('a', TARGET->symbol);
@@ -1369,6 +1461,42 @@ static const struct place early_place = {
 
 static struct early_probe probe_of_early_place = EARLY_PROBE("kprobes_test_early");
 
+/* What is reserved in the module's text is so before it is live, too. */
+enum { EARLY_LABEL, EARLY_CALL, EARLY_WARNING, EARLY_RESERVED };
+
+static int early_reserved_errors[EARLY_RESERVED];
+
+static int probe_early(unsigned long addr)
+{
+	struct kprobe kp = { .addr = (kprobe_opcode_t *)addr };
+	int err = addr ? register_kprobe(&kp) : -ENOENT;
+
+	if (!err)
+		unregister_kprobe(&kp);
+	return err;
+}
+
+#if defined(CONFIG_JUMP_LABEL) && defined(CONFIG_HAVE_STATIC_CALL_INLINE) && \
+	defined(CONFIG_GENERIC_BUG) && defined(MODULE)
+#define HAVE_ALL_RESERVED	1
+
+static void probe_early_reserved(void)
+{
+	early_reserved_errors[EARLY_LABEL] =
+		probe_early(find_jump_label(&kprobes_test_key.key));
+	early_reserved_errors[EARLY_CALL] =
+		probe_early(find_static_call(&STATIC_CALL_KEY(kprobes_test_call)));
+	early_reserved_errors[EARLY_WARNING] =
+		probe_early(find_warning("kprobes_test_warning"));
+}
+#else
+#define HAVE_ALL_RESERVED	0
+
+static void probe_early_reserved(void)
+{
+}
+#endif
+
 static void unregister_early_probes(void)
 {
 	unregister_kprobe(&probe_of_init_text.kp);
@@ -1384,6 +1512,7 @@ static int __init kprobes_test_init(void)
 		probe_of_init_text.error = register_kprobe(&probe_of_init_text.kp);
 		init_text(1);
 		probe_of_early_place.error = register_kprobe(&probe_of_early_place.kp);
+		probe_early_reserved();
 		wait_for_kprobe_optimizer();
 	}
 	return 0;
@@ -1436,6 +1565,14 @@ static void init_text_is_probed_until_it_is_gone(struct kunit *test)
 	unregister_kprobe(early);
 	KUNIT_EXPECT_FALSE(test, is_linked(early));
 	KUNIT_EXPECT_EQ(test, enable_kprobe(early), -EINVAL);
+}
+
+static void reserved_insn_of_a_coming_module_is_not_probed(struct kunit *test)
+{
+	if (!HAVE_ALL_RESERVED)
+		kunit_skip(test, "not a module, or it has not all kinds of them");
+	for (unsigned int i = 0; i < EARLY_RESERVED; i++)
+		KUNIT_EXPECT_EQ_MSG(test, early_reserved_errors[i], -EINVAL, "kind %u", i);
 }
 
 /* The optimiser has been there in vain, and comes again. */
@@ -2002,6 +2139,7 @@ static struct kunit_case kprobes_cases[] = {
 	KUNIT_CASE_PARAM(unregistered_probe_is_left_alone, place_gen_params),
 	KUNIT_CASE_PARAM(site_is_no_probe, place_gen_params),
 	KUNIT_CASE_PARAM(post_handler_of_a_site_stays, place_gen_params),
+	KUNIT_CASE_PARAM(unregistering_waits_for_handlers, place_gen_params),
 	KUNIT_CASE(nothing_is_unregistered),
 	KUNIT_CASE(probe_needs_one_place),
 	KUNIT_CASE(symbol_must_exist),
@@ -2015,6 +2153,7 @@ static struct kunit_case kprobes_cases[] = {
 	KUNIT_CASE(cfi_preamble_is_not_probed),
 	KUNIT_CASE(kernel_init_text_is_not_probed),
 	KUNIT_CASE(init_text_is_probed_until_it_is_gone),
+	KUNIT_CASE(reserved_insn_of_a_coming_module_is_not_probed),
 	KUNIT_CASE(probe_of_a_coming_module_is_optimized),
 	KUNIT_CASE(batch_is_registered),
 	KUNIT_CASE(batch_needs_probes),

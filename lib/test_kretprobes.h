@@ -856,6 +856,93 @@ static void call_outlives_its_return_probe(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&test_kretprobe('r')->returns), 10);
 }
 
+static int linger_at_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	linger();
+	return 0;
+}
+
+static void unregistering_waits_for_return_handlers(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kretprobe *r = return_probe('r', place->symbol);
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two CPUs");
+	for (int entry = 0; entry < 2; entry++) {
+		r->kp.addr = NULL;
+		r->entry_handler = entry ? linger_at_return : NULL;
+		r->handler = entry ? NULL : linger_at_return;
+		ASSERT_RETURN_PROBED(test, r);
+		begin_lingering(test, place);
+		unregister_kretprobe(r);
+		end_lingering(test);
+	}
+}
+
+/**
+ * struct hog - A task that gives nobody else its CPU
+ * @host:	Where it makes instances run short before.
+ * @ready:	It has done so.
+ * @done:	It has ended.
+ */
+static struct hog {
+	const struct host *host;
+	bool ready;
+	bool done;
+} hog;
+
+static int be_hog(void *unused)
+{
+	struct descent descent = { .host = hog.host, .depth = max(10, 2 * num_possible_cpus()) };
+
+	kprobes_test_visit(hog.host, descend, &descent);
+	WRITE_ONCE(hog.ready, true);
+	mdelay(300);
+	WRITE_ONCE(hog.done, true);
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(1);
+	return 0;
+}
+
+static void unpin_tester(void *unused)
+{
+	set_cpus_allowed_ptr(current, cpu_possible_mask);
+}
+
+/*
+ * What a return probe that has run short of instances has left to process context is done
+ * when it has been unregistered: it is about memory that is freed then. That cannot be while
+ * a hog has the CPU.
+ */
+static void unregistering_waits_for_work(struct kunit *test)
+{
+	unsigned int cpu = cpumask_last(cpu_online_mask);
+	struct kretprobe *r = return_probe('r', HOST->symbol);
+	struct task_struct *task;
+	bool done;
+
+	if (IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK) || num_online_cpus() < 2)
+		kunit_skip(test, "needs instances that become more, and two CPUs");
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpumask_first(cpu_online_mask))),
+			0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unpin_tester, NULL), 0);
+	ASSERT_RETURN_PROBED(test, r);
+	hog = (struct hog){ .host = HOST };
+	task = kthread_create(be_hog, NULL, "kprobes_hog");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	set_cpus_allowed_ptr(task, cpumask_of(cpu));
+	sched_set_fifo(task);
+	wake_up_process(task);
+	while (!READ_ONCE(hog.ready))
+		cpu_relax();
+	unregister_kretprobe(r);
+	done = READ_ONCE(hog.done);
+	kthread_stop_put(task);
+	KUNIT_EXPECT_TRUE(test, done);
+}
+
 /* ------------------------------------------------------------ missed calls */
 
 static void call_in_handler(struct test_kretprobe *p, struct kretprobe_instance *ri,
@@ -1947,6 +2034,8 @@ static struct kunit_case kretprobes_cases[] = {
 	KUNIT_CASE_PARAM(instances_become_more, host_gen_params),
 	KUNIT_CASE_PARAM(call_in_flight_at_registration_is_not_seen, host_gen_params),
 	KUNIT_CASE_PARAM(call_outlives_its_return_probe, host_gen_params),
+	KUNIT_CASE_PARAM(unregistering_waits_for_return_handlers, place_gen_params),
+	KUNIT_CASE(unregistering_waits_for_work),
 	KUNIT_CASE_PARAM(return_handler_calls_a_probed_function, place_gen_params),
 	KUNIT_CASE_PARAM(return_handler_is_interrupted, host_gen_params),
 	KUNIT_CASE_PARAM(probed_function_is_interrupted, host_gen_params),

@@ -664,6 +664,55 @@ static void all_neighbours_are_probed(struct kunit *test)
 	EXPECT_CALL(test, &frame_place, "a");
 }
 
+/* The last byte of a jump is the first one of an instruction. */
+u64 kprobes_test_at_four(u64 arg);
+
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_at_four\n"
+	".type kprobes_test_at_four, @function\n"
+	"kprobes_test_at_four:\n"
+	ASM_ENDBR
+	"	lea 1(%rdi), %rax\n"
+	"	add $2, %rax\n"
+	"	lea 4(%rax), %rax\n"
+	RETURN
+	"	int3\n"
+	".size kprobes_test_at_four, . - kprobes_test_at_four\n"
+	".popsection\n");
+
+static void neighbour_is_at_the_last_byte(struct kunit *test)
+{
+	static const struct place place = {
+		"kprobes_test_at_four", kprobes_test_at_four, kprobes_test_at_four, ARG + 7
+	};
+	const u8 *code = text(&place) + ENDBR_SIZE;
+	struct kprobe *a = probe('a', NULL), *b = probe('b', NULL);
+	u8 original[TEXT_BYTES];
+
+	memcpy(original, code, TEXT_BYTES);
+	a->addr = (kprobe_opcode_t *)code;
+	b->addr = (kprobe_opcode_t *)code + 4;
+	ASSERT_REGISTERED(test, a);
+	for (int i = 0; i < 2; i++) {
+		ASSERT_OPTIMIZED(test, a);
+		EXPECT_CALL(test, &place, "a");
+		ASSERT_REGISTERED(test, b);
+		KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
+		KUNIT_EXPECT_EQ(test, b->opcode, original[4]);
+		KUNIT_EXPECT_EQ(test, code[0], INT3_INSN_OPCODE);
+		KUNIT_EXPECT_MEMEQ(test, code + 1, original + 1, 3);
+		EXPECT_CALL(test, &place, "ab");
+		KUNIT_EXPECT_FALSE(test, becomes_optimized(a));
+		EXPECT_CALL(test, &place, "ab");
+		unregister_kprobe(b);
+		EXPECT_CALL(test, &place, "a");
+	}
+	ASSERT_OPTIMIZED(test, a);
+	unregister_kprobe(a);
+	KUNIT_EXPECT_MEMEQ(test, code, original, TEXT_BYTES);
+}
+
 /* ------------------------------------------------------------ many probes */
 
 #define MANY	1000
@@ -916,6 +965,39 @@ static void probes_come_and_go_under_load(struct kunit *test)
 	EXPECT_CALL(test, &frame_place, "a");
 }
 
+/*
+ * The hash grows and shrinks, and hits go on. Should one still look at the old one when its
+ * memory is freed, only KASAN knows for sure.
+ */
+static void crowd_comes_and_goes_under_load(struct kunit *test)
+{
+	struct kprobe **all = kunit_kcalloc(test, MANY, sizeof(*all), GFP_KERNEL);
+	struct kprobe *kps = kunit_kcalloc(test, MANY, sizeof(*kps), GFP_KERNEL);
+	unsigned long start = (unsigned long)kprobes_test_many;
+	struct kprobe *a;
+
+	KUNIT_ASSERT_TRUE(test, all && kps);
+	OPTIMIZER_HIDE_VAR(start);
+	for (unsigned int i = 0; i < MANY; i++) {
+		kps[i].addr = (kprobe_opcode_t *)start + ENDBR_SIZE + 2 + i * JMP32_INSN_SIZE;
+		kps[i].pre_handler = count_one_of_many;
+		all[i] = &kps[i];
+	}
+	prepare_counting(test);
+	a = counting_probe(0, (unsigned long)text(&frame_place) + ENDBR_SIZE);
+	a->post_handler = do_nothing_after;
+	ASSERT_REGISTERED(test, a);
+	begin_load(test, kprobes_test_frame, ARG + 1, ARG + 1);
+	for (int i = 0; i < 10; i++) {
+		KUNIT_ASSERT_EQ(test, register_kprobes(all, MANY), 0);
+		unregister_kprobes(all, MANY);
+		msleep(20);
+	}
+	expect_load(test);
+	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&counting[0].hits), atomic_read(&load.results));
+}
+
 #ifdef CONFIG_HOTPLUG_CPU
 static int stir_for_long(void *test)
 {
@@ -1135,6 +1217,97 @@ static void jump_waits_for_who_is_in_the_slot(struct kunit *test)
 		usleep_range(1000, 2000);
 	unregister_kprobe(b);
 	expect_jump_behind_the_reader(test, a);
+}
+
+/*
+ * What a task is in stays as it is until the task has left, also when the probe has long
+ * been gone. Others get slots meanwhile, in which the task would run something else.
+ */
+static void expect_undisturbed_reader(struct kunit *test)
+{
+	struct kprobe *all[FRAME_INSNS];
+
+	for (unsigned int i = 0; i < FRAME_INSNS; i++)
+		all[i] = frame_probe('a' + i, i);
+	for (int round = 0; round < 3; round++) {
+		for (unsigned int i = 0; i < FRAME_INSNS; i++)
+			all[i]->addr = NULL;
+		KUNIT_ASSERT_EQ(test, register_kprobes(all, FRAME_INSNS), 0);
+		msleep(50);
+		if (round < 2)
+			unregister_kprobes(all, FRAME_INSNS);
+	}
+	if (smp_load_acquire(&reader.left))
+		kunit_skip(test, "the reader has left too early");
+	while (!smp_load_acquire(&reader.left))
+		usleep_range(1000, 2000);
+	KUNIT_EXPECT_TRUE(test, reader.right);
+}
+
+static void be_hit_by_reader(struct kunit *test)
+{
+	unsigned long end = jiffies + PATIENCE;
+
+	begin_reading(test);
+	while (!atomic_read(&counting[0].hits) && time_before(jiffies, end))
+		usleep_range(1000, 2000);
+	usleep_range(1000, 2000);
+}
+
+static void slot_is_kept_for_who_is_in_it(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_reading;
+	struct kprobe *a, *b;
+
+	OPTIMIZER_HIDE_VAR(start);
+	prepare_reading(test);
+	prepare_counting(test);
+	a = counting_probe(0, start + READING);
+	b = counting_probe(1, start + READING_BEHIND);
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, a);
+	KUNIT_ASSERT_FALSE(test, becomes_optimized(a));
+	be_hit_by_reader(test);
+	unregister_kprobe(a);
+	unregister_kprobe(b);
+	expect_undisturbed_reader(test);
+}
+
+static void detour_is_kept_for_who_is_in_it(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_reading;
+	struct kprobe *a;
+
+	OPTIMIZER_HIDE_VAR(start);
+	prepare_reading(test);
+	prepare_counting(test);
+	a = counting_probe(0, start + READING_IN_FRONT);
+	ASSERT_REGISTERED(test, a);
+	ASSERT_OPTIMIZED(test, a);
+	be_hit_by_reader(test);
+	unregister_kprobe(a);
+	expect_undisturbed_reader(test);
+}
+
+/* One that no longer suits the probes, and is to be replaced. */
+static void old_detour_is_kept_for_who_is_in_it(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_reading;
+	struct kprobe *a, *b;
+
+	OPTIMIZER_HIDE_VAR(start);
+	prepare_reading(test);
+	prepare_counting(test);
+	a = counting_probe(0, start + READING_IN_FRONT);
+	b = counting_probe(1, start + READING_IN_FRONT);
+	b->post_handler = do_nothing_after;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_OPTIMIZED(test, a);
+	be_hit_by_reader(test);
+	ASSERT_REGISTERED(test, b);
+	KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
+	expect_undisturbed_reader(test);
+	ASSERT_OPTIMIZED(test, b);
 }
 
 /* ----------------------------------------------- into what a jump displaces */
@@ -1569,13 +1742,18 @@ static struct kunit_case optprobes_x86_cases[] = {
 	KUNIT_CASE_SLOW(neighbour_comes_and_goes),
 	KUNIT_CASE_SLOW(probe_comes_before_an_optimized_one),
 	KUNIT_CASE(all_neighbours_are_probed),
+	KUNIT_CASE(neighbour_is_at_the_last_byte),
 	KUNIT_CASE_SLOW(many_probes_are_optimized),
 	KUNIT_CASE_SLOW(jump_label_is_flipped_under_load),
 	KUNIT_CASE_SLOW(hits_are_counted_while_a_jump_label_is_flipped),
 	KUNIT_CASE_SLOW(probes_come_and_go_under_load),
+	KUNIT_CASE_SLOW(crowd_comes_and_goes_under_load),
 	KUNIT_CASE_SLOW(cpus_come_and_go_under_load),
 	KUNIT_CASE_SLOW(jump_waits_for_who_is_in_its_place),
 	KUNIT_CASE_SLOW(jump_waits_for_who_is_in_the_slot),
+	KUNIT_CASE_SLOW(slot_is_kept_for_who_is_in_it),
+	KUNIT_CASE_SLOW(detour_is_kept_for_who_is_in_it),
+	KUNIT_CASE_SLOW(old_detour_is_kept_for_who_is_in_it),
 	KUNIT_CASE(handler_goes_on_in_what_is_displaced),
 	KUNIT_CASE(post_handler_goes_on_in_what_is_displaced),
 	KUNIT_CASE(other_handler_goes_on_in_what_is_displaced),
@@ -1587,9 +1765,25 @@ static struct kunit_case optprobes_x86_cases[] = {
 	{ }
 };
 
+/*
+ * Let what jumps where be learned now: later, probes of the tests are in the module's data,
+ * and there an address in a function is one that may be jumped to.
+ */
+static int start_opt_x86_suite(struct kunit_suite *suite)
+{
+	struct kprobe early = { .symbol_name = OTHER_TARGET->symbol };
+	int err = register_kprobe(&early);
+
+	if (err)
+		return err;
+	wait_for_kprobe_optimizer();
+	unregister_kprobe(&early);
+	return start_opt_suite(suite);
+}
+
 static struct kunit_suite optprobes_x86_suite = {
 	.name = "optprobes-x86",
-	.suite_init = start_opt_suite,
+	.suite_init = start_opt_x86_suite,
 	.init = start_opt_test,
 	.exit = end_opt_test,
 	.test_cases = optprobes_x86_cases,
