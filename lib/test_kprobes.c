@@ -2202,6 +2202,7 @@ kunit_test_suite(kprobes_suite);
 #ifdef CONFIG_OPTPROBES
 #include "test_optprobes_x86.h"
 #endif
+#include "test_kprobes_matrix_x86.h"
 #endif
 
 MODULE_DESCRIPTION("KUnit tests of kernel probes");
