@@ -46,6 +46,7 @@ enum matrix_shape {
 	SHAPE_XADD,		/* adds to a per-CPU variable, and reads it */
 	SHAPE_CMPXCHG,		/* exchanges a pair of per-CPU variables */
 	SHAPE_OUTER,		/* as SHAPE_WORK, for probes whose handlers are interrupted */
+	SHAPE_OUTER_POST,	/* the same for post handlers */
 	SHAPES
 };
 
@@ -159,7 +160,8 @@ asm(MATRIX_TABLE("	.balign 8\n"
 	     "mov " PER_CPU_OPERAND("kprobes_test_number") ", %rbx", "", ""); \
 	kind("cmpxchg", "cmpxchg16b " PER_CPU_OPERAND("kprobes_test_pair"), \
 	     "mov " PER_CPU_OPERAND("kprobes_test_pair") ", %r8", "", ""); \
-	kind("outer", "inc %eax", "inc %ebx", "inc %edx", "inc %r8d")
+	kind("outer", "inc %eax", "inc %ebx", "inc %edx", "inc %r8d");	\
+	kind("outer_post", "inc %eax", "inc %ebx", "inc %edx", "inc %r8d")
 
 /* In the order of enum matrix_kind. */
 MATRIX_KIND(FTRACE_CODE, FTRACE_CODE("look_first", "call kprobes_test_look", "inc %eax",
