@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What tests are expected to skip, to fail, and to make the kernel warn of.
+
+The file has sections, "[BOOT...]", for the boots of these names (build/log/BOOT.*;
+with the wildcards of fnmatch), and in them one expectation a line:
+
+    skip NAME # REASON      the test is skipped
+    xfail NAME # REASON     it fails (a result with XFAIL or TODO)
+    warning REGEX           the kernel prints a warning, once, whose head matches
+
+NAME is that of a test after those that it is nested in, with slashes. All are
+demanded as well: one that does not come about is an error, as is what nobody expects.
+"""
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+FILE = Path(__file__).resolve().parent / "guest/expected"
+SECTION = re.compile(r"\[(.+)\]")
+TEST = re.compile(r"(skip|xfail) (.+?) # (\S.*)")
+WARNING = re.compile(r"warning (\S.*)")
+
+
+class Expected:
+    """The expectations for one boot."""
+
+    def __init__(self, file, boot):
+        self.tests = {}         # {name: (kind, reason)}
+        self.warnings = []
+        here = False
+        for number, line in enumerate(Path(file).read_text().split("\n"), 1):
+            line = line.strip()
+            if not line or line.startswith("#"):
+                continue
+            if match := SECTION.fullmatch(line):
+                here = any(fnmatchcase(boot, pattern) for pattern in match[1].split())
+            elif match := TEST.fullmatch(line):
+                if here:
+                    self.tests[match[2]] = match[1], match[3]
+            elif match := WARNING.fullmatch(line):
+                if here:
+                    self.warnings.append(re.compile(match[1]))
+            else:
+                raise SystemExit(f"{file}:{number}: not an expectation: {line}")
+
+    def unmet(self, seen):
+        """What is wrong about seen, [(kind, name, reason)]: one line each."""
+        wrong = []
+        for kind, name, reason in seen:
+            if self.tests.get(name, ("",))[0] != kind:
+                wrong.append(f"unexpected: {kind} {name} # {reason or 'no reason given'}")
+        there = {(kind, name) for kind, name, _ in seen}
+        for name, (kind, reason) in self.tests.items():
+            if (kind, name) not in there:
+                wrong.append(f"expected, and has not come about: {kind} {name} # {reason}")
+        return wrong

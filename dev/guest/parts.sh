@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=sh
+# For guests whose verdict is put together from what others say.
+parts=0
+
+part() {	# NAME COMMAND...: run it; what it writes becomes a nested test
+	parts=$((parts + 1))
+	name=$1
+	shift
+	echo "guest: $name" >/dev/kmsg
+	{ "$@"; echo $? >/tmp/status; } | while IFS= read -r line; do
+		echo "    $line"
+	done >&3
+	status=$(cat /tmp/status)
+	case $status in
+	0) echo "ok $parts $name" ;;
+	4) echo "ok $parts $name # SKIP" ;;
+	*) echo "# exit status $status"; echo "not ok $parts $name" ;;
+	esac >&3
+}
+
+# What probing allocates may sleep; the tests of running out of memory want it to fail.
+let_allocations_fail() {
+	failslab=/sys/kernel/debug/failslab
+	[ ! -e $failslab ] || { echo N >$failslab/ignore-gfp-wait; echo 0 >$failslab/verbose; }
+}
+
+kunit_results() {	# of all suites that have run
+	for suite in /sys/kernel/debug/kunit/*; do
+		part "kunit ${suite##*/}" cat "$suite/results"
+	done
+}
+
+# Each with 600 seconds, which is more than any takes.
+selftests() {	# NAME...
+	cd /selftests/kprobes || return
+	for selftest; do
+		part "$selftest" timeout 600 "./$selftest"
+	done
+}
+
+end_of_parts() {
+	echo "1..$parts" >&3
+}
