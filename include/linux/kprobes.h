@@ -519,7 +519,7 @@ static __always_inline unsigned long get_kretprobe_retaddr(struct kretprobe_inst
 
 /*
  * What an architecture's trampoline calls, and what it provides. If calls leave
- * the return address in memory, a macro kretprobe_return_place(regs) that says
+ * the return address in memory, a macro kretprobe_return_place(p, regs) that says
  * where, at a function's entry, takes the place of arch_prepare_kretprobe().
  */
 unsigned long kretprobe_trampoline_handler(struct pt_regs *regs, void *frame_pointer);

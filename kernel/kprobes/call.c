@@ -35,9 +35,10 @@ static __always_inline void link_call(struct kretprobe_instance *ri)
 }
 
 #ifdef kretprobe_return_place
-static __always_inline void divert_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+static __always_inline void divert_return(struct kretprobe *rp, struct kretprobe_instance *ri,
+					  struct pt_regs *regs)
 {
-	kprobe_opcode_t **place = kretprobe_return_place(regs);
+	kprobe_opcode_t **place = kretprobe_return_place(&rp->kp, regs);
 
 	ri->ret_addr = *place;
 	ri->fp = place;
@@ -45,7 +46,8 @@ static __always_inline void divert_return(struct kretprobe_instance *ri, struct 
 	*place = (kprobe_opcode_t *)__kretprobe_trampoline;
 }
 #else
-static __always_inline void divert_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+static __always_inline void divert_return(struct kretprobe *rp, struct kretprobe_instance *ri,
+					  struct pt_regs *regs)
 {
 	ri->ret_addr = NULL;
 	ri->fp = NULL;
@@ -61,7 +63,7 @@ static notrace noinline int __kprobes ask_entry_handler(struct kretprobe *rp,
 	if (rp->entry_handler(ri, regs))
 		kretprobe_put(ri, rp);
 	else
-		divert_return(ri, regs);
+		divert_return(rp, ri, regs);
 	return 0;
 }
 
@@ -75,7 +77,7 @@ static notrace noinline int __kprobes enter_uncached(struct kretprobe *rp, struc
 	}
 	if (rp->entry_handler)
 		return ask_entry_handler(rp, ri, regs);
-	divert_return(ri, regs);
+	divert_return(rp, ri, regs);
 	return 0;
 }
 
@@ -96,7 +98,7 @@ notrace int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 		return enter_uncached(rp, regs);
 	if (rp->entry_handler)
 		return ask_entry_handler(rp, ri, regs);
-	divert_return(ri, regs);
+	divert_return(rp, ri, regs);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <linux/types.h>
 
 #include <asm/insn.h>
+#include <asm/ptrace.h>
 #include <asm/text-patching.h>
 
 typedef u8 kprobe_opcode_t;
@@ -33,8 +34,12 @@ struct pt_regs;
 
 #define kretprobe_blacklist_size	1
 
-/* Where a function that is being entered has its return address. */
-#define kretprobe_return_place(regs)	((kprobe_opcode_t **)(regs)->sp)
+/*
+ * Where a function that is being entered has its return address. At an ftrace site
+ * another probe's handler may have changed @sp, which has no effect there.
+ */
+#define kretprobe_return_place(p, regs)					\
+	((kprobe_opcode_t **)(kprobe_ftrace(p) ? kprobe_ftrace_sp(regs) : (regs)->sp))
 
 /* kprobe_ftrace_handler() leaves alone what is not the site's ftrace_ops. */
 #define kprobe_ftrace_knows_ops		1
@@ -124,7 +129,7 @@ struct kprobe_ctlblk {
 
 /* Sizes in bytes of a detour and of its second half, see optprobe.c. */
 #define MAX_OPTINSN_SIZE	312
-#define MAX_POST_OPTINSN_SIZE	344
+#define MAX_POST_OPTINSN_SIZE	360
 
 /**
  * struct arch_optimized_insn - A detour
@@ -149,6 +154,18 @@ struct arch_optimized_insn {
 };
 
 void arch_remove_kprobe(struct kprobe *p);
+
+/*
+ * kprobe_ftrace_sp - The stack pointer at an ftrace site
+ *
+ * ftrace_regs_caller saves the flags, and is called, on top of the registers' frame.
+ */
+static __always_inline unsigned long kprobe_ftrace_sp(const struct pt_regs *regs)
+{
+	unsigned long frame = IS_ENABLED(CONFIG_FRAME_POINTER) ? 5 * sizeof(long) : 0;
+
+	return (unsigned long)(regs + 1) + frame + 2 * sizeof(long);
+}
 
 int kprobe_int3_handler(struct pt_regs *regs);
 void kprobe_copy_done(struct pt_regs *regs);

@@ -22,16 +22,8 @@ static noinstr unsigned long run_post_handlers(struct kprobe *kp, struct pt_regs
 
 /*
  * The stack pointer is not a handler's to change: ftrace returns by its own, and
- * the function graph tracer and fprobes believe this one. ftrace_regs_caller saves
- * the flags and is called on top of the registers' frame.
+ * the function graph tracer and fprobes believe this one.
  */
-static __always_inline unsigned long ftrace_sp(const struct pt_regs *regs)
-{
-	unsigned long frame = IS_ENABLED(CONFIG_FRAME_POINTER) ? 5 * sizeof(long) : 0;
-
-	return (unsigned long)(regs + 1) + frame + 2 * sizeof(long);
-}
-
 static __always_inline void ftrace_handle_hit(struct kprobe *kp, unsigned long ip,
 					      struct pt_regs *regs, bool nested)
 {
@@ -44,7 +36,7 @@ static __always_inline void ftrace_handle_hit(struct kprobe *kp, unsigned long i
 	else if (unlikely(site_of(kp)->has_post))
 		return_ip = run_post_handlers(kp, regs, return_ip);
 	regs->ip = return_ip;
-	regs->sp = ftrace_sp(regs);
+	regs->sp = kprobe_ftrace_sp(regs);
 	if (nested)
 		leave_hit();
 	else

@@ -169,13 +169,6 @@ SYM_DATA(\template\()_\name, .long .L\template\()_\name - \template)
 #endif
 .endm
 
-/* For as long as displaced instructions run between handlers, who ask for it again. */
-.macro SUSPEND_NO_PREEMPTION
-#ifdef CONFIG_PREEMPT_COUNT
-	decl	PREEMPT_COUNT
-#endif
-.endm
-
 .macro RESCHED_AND_GO_TO label:req template=kprobe_detour
 #ifdef CONFIG_PREEMPTION
 	call	kprobe_detour_resched
@@ -322,12 +315,15 @@ SYM_CODE_START(kprobe_detour_post)
 	jmp	.Lpost_leave
 .Lpost_resched:
 	RESCHED_AND_GO_TO .Lpost_restore, kprobe_detour_post
+.Lpost_run_resched:
+	RESCHED_AND_GO_TO .Lpost_run_restore, kprobe_detour_post
 
 	OFFSET	run, kprobe_detour_post
 	UNWIND_HINT_REGS
 	movq	$0, COPYABLE_PER_CPU(current_kprobe)
 	OFFSET	run_nested, kprobe_detour_post
-	SUSPEND_NO_PREEMPTION
+	END_NO_PREEMPTION .Lpost_run_resched
+.Lpost_run_restore:
 	LEAVE_DETOUR run_restored, kprobe_detour_post
 	.byte	0xe9		/* jmp to the first one of them */
 	OFFSET	first, kprobe_detour_post
