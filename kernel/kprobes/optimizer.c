@@ -31,6 +31,9 @@
 /* Time for a site to stay, and for others to come, before work begins. */
 #define OPTIMIZE_DELAY	(HZ / 20)
 
+/* Time after which a site is looked at again that nobody will tell when it can be optimised. */
+#define RETRY_DELAY	(5 * HZ)
+
 /* The knob debug.kprobes-optimization. Written under kprobe_mutex. */
 static bool allowed = true;
 
@@ -38,12 +41,13 @@ static bool allowed = true;
 static bool ready;
 
 /*
- * Sites to be looked at; those in SITE_OPTIMIZING; and those with an old detour
- * that somebody may still be in. kprobe_mutex.
+ * Sites to be looked at; those in SITE_OPTIMIZING; those with an old detour that
+ * somebody may still be in; and those to be looked at later. kprobe_mutex.
  */
 static LIST_HEAD(candidates);
 static LIST_HEAD(optimizing);
 static LIST_HEAD(stale);
+static LIST_HEAD(deferred);
 
 /* Whether the work is on its way, or at work. Written under kprobe_mutex. */
 static bool busy;
@@ -51,6 +55,9 @@ static DECLARE_WAIT_QUEUE_HEAD(idle);
 
 static void optimize_sites(struct work_struct *work);
 static DECLARE_DELAYED_WORK(optimizer, optimize_sites);
+
+static void retry_sites(struct work_struct *work);
+static DECLARE_DELAYED_WORK(retry_work, retry_sites);
 
 static struct kprobe_site *site_of_op(struct optimized_kprobe *op)
 {
@@ -184,6 +191,29 @@ void optimizer_consider(struct kprobe_site *site)
 	kick_optimizer();
 }
 
+/* Memory comes back, and a debugger's breakpoint goes, without a word to us. */
+static bool is_passing(int unfit)
+{
+	return unfit == -ENOMEM || unfit == -EAGAIN;
+}
+
+static void refuse_jump(struct kprobe_site *site, int unfit)
+{
+	site->unfit = unfit;
+	list_del_init(&site->op.list);
+	if (!is_passing(unfit))
+		return;
+	list_add_tail(&site->op.list, &deferred);
+	queue_delayed_work(system_unbound_wq, &retry_work, RETRY_DELAY);
+}
+
+static void retry_sites(struct work_struct *work)
+{
+	guard(mutex)(&kprobe_mutex);
+	list_splice_tail_init(&deferred, &candidates);
+	kick_optimizer();
+}
+
 /*
  * Learn what there is to be known of the first candidate's text. Returns false
  * if that takes more than this call.
@@ -194,10 +224,8 @@ static bool first_is_known(struct kprobe_site *site)
 
 	if (more > 0)
 		return false;
-	if (more < 0) {
-		site->unfit = more;
-		list_del_init(&site->op.list);
-	}
+	if (more < 0)
+		refuse_jump(site, more);
 	return true;
 }
 
@@ -207,6 +235,7 @@ static void start_few(void)
 	struct kprobe_site *site, *next;
 	struct optimized_kprobe *op;
 	LIST_HEAD(prepared);
+	int err;
 
 	guard(mutex)(&kprobe_mutex);
 	if (!allowed)
@@ -216,9 +245,10 @@ static void start_few(void)
 		if (!op)
 			break;
 		site = site_of_op(op);
+		site->unfit = 0;
 		if (!first_is_known(site))
 			break;
-		if (list_empty(&op->list))
+		if (site->unfit)
 			continue;
 		if (arch_prepared_optinsn(&op->optinsn) && !arch_detour_suits(op)) {
 			list_move_tail(&op->list, &stale);
@@ -234,9 +264,11 @@ static void start_few(void)
 	jump_label_lock();
 	mutex_lock(&text_mutex);
 	list_for_each_entry_safe(site, next, &prepared, batch) {
-		site->unfit = prepare_detour(site);
-		if (site->unfit)
-			list_del_init(&site->batch);
+		err = prepare_detour(site);
+		if (!err)
+			continue;
+		list_del_init(&site->batch);
+		refuse_jump(site, err);
 	}
 	arch_sync_kprobes();
 	mutex_unlock(&text_mutex);
@@ -478,6 +510,8 @@ static const struct {
 	{ -EOPNOTSUPP,	"not supported for these probes" },
 	{ -EINVAL,	"the text is not there to stay" },
 	{ -ENOMEM,	"no memory" },
+	{ -EAGAIN,	"a debugger's breakpoint is in the way" },
+	{ -EPERM,	"a branch is guarded against speculation" },
 	{ 1,		"other reasons" },
 };
 
