@@ -167,6 +167,7 @@ int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 int displaced_size(const u8 *code, size_t len);
 bool displaced_is_jump(const struct insn *insn);
 bool displaced_is_branch(const struct insn *insn);
+bool displaced_needs_place(const struct insn *insn, bool its, bool lfence);
 int relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
 		       unsigned long to);
 unsigned int displaced_origin(const u8 *code, unsigned int size,

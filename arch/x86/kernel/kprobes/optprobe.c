@@ -17,6 +17,8 @@
 #include <linux/rcupdate.h>
 #include <linux/unaligned.h>
 
+#include <asm/cpufeature.h>
+
 #include "common.h"
 #include "detour.h"
 
@@ -193,6 +195,20 @@ static bool has_kgdb_breakpoint(unsigned long addr, unsigned int size)
 	return false;
 }
 
+/* Does an instruction stand where it does so that the CPU does not speculate wrongly? */
+static bool is_guarded(const u8 *code, unsigned int size)
+{
+	bool lfence = cpu_feature_enabled(X86_FEATURE_RETPOLINE_LFENCE);
+	bool its = cpu_feature_enabled(X86_FEATURE_INDIRECT_THUNK_ITS);
+	struct insn insn;
+
+	for (unsigned int pos = 0; (its || lfence) && pos < size; pos += insn.length)
+		if (insn_decode(&insn, code + pos, size - pos, INSN_MODE_KERN) ||
+		    displaced_needs_place(&insn, its, lfence))
+			return true;
+	return false;
+}
+
 /* Read what a jump at a site displaces. Returns its size, or why there can be no jump. */
 static int read_displaced(u8 *code, unsigned long addr)
 {
@@ -210,6 +226,8 @@ static int read_displaced(u8 *code, unsigned long addr)
 		return size;
 	if (is_fixed_up(addr, size))
 		return -EFAULT;
+	if (is_guarded(code, size))
+		return -EPERM;
 	err = branches_check(addr, size);
 	return err ?: size;
 }
@@ -420,7 +438,7 @@ int arch_prepared_optinsn(struct arch_optimized_insn *optinsn)
 
 int arch_check_optimized_kprobe(struct optimized_kprobe *op)
 {
-	return has_kgdb_breakpoint((unsigned long)op->kp.addr, op->optinsn.size) ? -EBUSY : 0;
+	return has_kgdb_breakpoint((unsigned long)op->kp.addr, op->optinsn.size) ? -EAGAIN : 0;
 }
 
 int arch_within_optimized_kprobe(struct optimized_kprobe *op, kprobe_opcode_t *addr)

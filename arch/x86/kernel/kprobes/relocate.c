@@ -304,6 +304,31 @@ int displaced_size(const u8 *code, size_t len)
 }
 EXPORT_SYMBOL_IF_KUNIT(displaced_size);
 
+/**
+ * displaced_needs_place() - Would an instruction be unsafe elsewhere on a CPU with flaws?
+ * @insn: the instruction
+ * @its: indirect branches may only stand in the upper half of a cache line, other ones
+ *	 have been replaced by jumps to thunks: see MITIGATION_ITS
+ * @lfence: there is an LFENCE in front of each indirect branch, which must stay there
+ *
+ * Context: any. Pure: the result depends on nothing but the arguments.
+ * Return: whether it would
+ */
+bool displaced_needs_place(const struct insn *insn, bool its, bool lfence)
+{
+	switch (insn_opcode(insn)) {
+	case 0xc2 ... 0xc3:	/* RET */
+		return its;
+	case 0xff:		/* CALL, JMP */
+		return (its || lfence) && displaced_form(insn) != DISPLACED_COPY;
+	case 0x0fae:		/* LFENCE among the fences */
+		return lfence && insn->modrm.bytes[0] == 0xe8 && !mandatory_prefix(insn);
+	default:
+		return false;
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(displaced_needs_place);
+
 /* Write the displacement at the end of a branch of @size bytes at @buf, executed at @at. */
 static int put_branch(u8 *buf, unsigned int size, unsigned long at, unsigned long target)
 {
