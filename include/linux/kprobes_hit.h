@@ -49,12 +49,14 @@ enum kprobe_site_state {
  *		detour, and its @list is a link in one of the optimiser's lists.
  * @only:	Its one probe, if that is enabled and has a pre handler; or NULL:
  *		then @kp.list is to be walked. Written under kprobe_mutex.
- * @ops:	The ftrace_ops that it is armed with, or NULL. While a site changes
- *		hands, two bring every hit: this one counts. Written under
- *		kprobe_mutex.
+ * @ops:	The ftrace_ops that it is armed with, or NULL. It is the same one as
+ *		long as the site is armed, and only what it calls for is a hit.
+ *		Written under kprobe_mutex.
  * @direct:	The number of its one probe, if it is in @only; or 0. Written
  *		under kprobe_mutex.
  * @has_post:	Whether a probe has a post handler. Written under kprobe_mutex.
+ * @claimed:	Whether the other ftrace_ops has the address to keep rivals away.
+ *		kprobe_mutex.
  * @unfit:	Why there is no jump: an error of arch_prepare_optimized_kprobe() or
  *		of optimizer.c, or 0. kprobe_mutex.
  * @state:	An enum kprobe_site_state. Written under kprobe_mutex by
@@ -81,6 +83,7 @@ struct kprobe_site {
 	s16 unfit;
 	u8 state;
 	bool has_post;
+	bool claimed;
 	struct rb_node node;
 	struct list_head batch;
 	union {

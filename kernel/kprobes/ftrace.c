@@ -4,8 +4,12 @@
  * not through a breakpoint.
  *
  * Two ftrace_ops share the work. A probe that changes where execution goes on
- * must not meet another user who does; those who may are told by their post
- * handler, as ever, and their sites are armed with the one that demands this.
+ * must not meet another user who does; a probe that may is told by its post
+ * handler, as ever, and its site is armed with the one that demands this.
+ *
+ * The ftrace_ops that calls for a site does not change while it is armed: in
+ * between, a hit would be handled by both or by neither. If a post handler joins,
+ * the other one claims the function as well, and its calls are ignored.
  */
 #include "internal.h"
 
@@ -47,16 +51,20 @@ void kprobe_ftrace_kill(void)
 	kprobe_ftrace_disabled = true;
 }
 
-/* Not an easier one than it has: that comes later, and may fail. */
 static struct ftrace_ops *wanted_ops(const struct kprobe_site *site)
 {
-	return site->has_post ? &ipmodify_ops : site->ops ?: &plain_ops;
+	return site->has_post ? &ipmodify_ops : &plain_ops;
 }
 
-/* ftrace_site_needs_rearm - Is an armed site in the hands of the wrong ops? */
+static bool needs_claim(const struct kprobe_site *site)
+{
+	return site->has_post && site->ops == &plain_ops && !site->claimed;
+}
+
+/* ftrace_site_needs_rearm - Must an armed site be known to another ops, too? */
 bool ftrace_site_needs_rearm(const struct kprobe_site *site)
 {
-	return kprobe_ftrace(&site->kp) && site->ops != wanted_ops(site);
+	return kprobe_ftrace(&site->kp) && needs_claim(site);
 }
 
 /**
@@ -71,17 +79,20 @@ struct ip_set {
 
 static bool joins(const struct kprobe_site *site, const struct ftrace_ops *ops)
 {
-	return ftrace_site_needs_rearm(site) && wanted_ops(site) == ops;
+	return kprobe_ftrace(&site->kp) && wanted_ops(site) == ops &&
+	       (!site->ops || needs_claim(site));
 }
 
 static bool belongs(const struct kprobe_site *site, const struct ftrace_ops *ops)
 {
-	return kprobe_ftrace(&site->kp) && site->ops == ops;
+	return kprobe_ftrace(&site->kp) &&
+	       (site->ops == ops || (site->claimed && ops == &ipmodify_ops));
 }
 
-static bool leaves(const struct kprobe_site *site, const struct ftrace_ops *ops)
+/* Is there a claim, and no post handler any more? */
+static bool has_idle_claim(const struct kprobe_site *site, const struct ftrace_ops *ops)
 {
-	return belongs(site, ops) && ftrace_site_needs_rearm(site);
+	return site->claimed && !site->has_post;
 }
 
 static struct ip_set *collect_ips(struct list_head *batch, const struct ftrace_ops *ops,
@@ -154,14 +165,19 @@ static void take_over(struct list_head *batch)
 {
 	struct kprobe_site *site;
 
-	list_for_each_entry(site, batch, batch)
-		if (kprobe_ftrace(&site->kp))
+	list_for_each_entry(site, batch, batch) {
+		if (!kprobe_ftrace(&site->kp))
+			continue;
+		if (site->ops)
+			site->claimed = needs_claim(site);
+		else
 			WRITE_ONCE(site->ops, wanted_ops(site));
+	}
 }
 
 /**
  * ftrace_arm_sites - Let ftrace call for sites
- * @batch: Sites of all kinds, some of which may be armed with another ops.
+ * @batch: Sites of all kinds, some of which may be armed, and in need of a claim.
  *
  * Context: Process context, kprobe_mutex held.
  * Return: 0, -ENOMEM or an error of ftrace: then nothing has changed.
@@ -170,11 +186,10 @@ int ftrace_arm_sites(struct list_head *batch)
 {
 	struct ip_set *plain_in __free(kvfree) = collect_ips(batch, &plain_ops, joins);
 	struct ip_set *ipmodify_in __free(kvfree) = collect_ips(batch, &ipmodify_ops, joins);
-	struct ip_set *plain_out __free(kvfree) = collect_ips(batch, &plain_ops, leaves);
 	int err;
 
 	lockdep_assert_held(&kprobe_mutex);
-	if (!plain_in || !ipmodify_in || !plain_out)
+	if (!plain_in || !ipmodify_in)
 		return -ENOMEM;
 
 	err = add_ips(&plain_ops, plain_in);
@@ -186,35 +201,29 @@ int ftrace_arm_sites(struct list_head *batch)
 		return err;
 	}
 	take_over(batch);
-	remove_set(&plain_ops, plain_out);
 	return 0;
 }
 
-static bool is_too_strict(const struct kprobe_site *site, const struct ftrace_ops *ops)
-{
-	return belongs(site, ops) && !site->has_post;
-}
-
 /**
- * ftrace_relax_sites - Give up what sites keep others from
+ * ftrace_relax_sites - Give up claims that are not needed any more
  * @batch: Sites of all kinds.
  *
- * Where the last post handler has left, the instruction pointer will not be
- * changed any more. It does no harm to hits if this cannot be done now.
+ * A site that was armed with a post handler keeps others away until it is disarmed.
+ * It does no harm to hits if this cannot be done now.
  *
  * Context: Process context, kprobe_mutex held.
  */
 void ftrace_relax_sites(struct list_head *batch)
 {
-	struct ip_set *set __free(kvfree) = collect_ips(batch, &ipmodify_ops, is_too_strict);
+	struct ip_set *set __free(kvfree) = collect_ips(batch, &ipmodify_ops, has_idle_claim);
 	struct kprobe_site *site;
 
 	lockdep_assert_held(&kprobe_mutex);
-	if (!set || add_ips(&plain_ops, set))
+	if (!set)
 		return;
 	list_for_each_entry(site, batch, batch)
-		if (is_too_strict(site, &ipmodify_ops))
-			WRITE_ONCE(site->ops, &plain_ops);
+		if (has_idle_claim(site, &ipmodify_ops))
+			site->claimed = false;
 	remove_set(&ipmodify_ops, set);
 }
 
@@ -224,15 +233,14 @@ static void disarm_from(struct list_head *batch, struct ftrace_ops *ops)
 	struct kprobe_site *site;
 	unsigned long ip;
 
-	if (set)
+	if (set) {
 		remove_set(ops, set);
+		return;
+	}
 	list_for_each_entry(site, batch, batch) {
-		if (!belongs(site, ops))
-			continue;
 		ip = site_addr(site);
-		if (!set)
+		if (belongs(site, ops))
 			remove_ips(ops, &ip, 1);
-		WRITE_ONCE(site->ops, NULL);
 	}
 }
 
@@ -244,7 +252,13 @@ static void disarm_from(struct list_head *batch, struct ftrace_ops *ops)
  */
 void ftrace_disarm_sites(struct list_head *batch)
 {
+	struct kprobe_site *site;
+
 	lockdep_assert_held(&kprobe_mutex);
 	disarm_from(batch, &plain_ops);
 	disarm_from(batch, &ipmodify_ops);
+	list_for_each_entry(site, batch, batch) {
+		WRITE_ONCE(site->ops, NULL);
+		site->claimed = false;
+	}
 }
