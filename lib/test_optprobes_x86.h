@@ -131,10 +131,10 @@ FITTING("rep_stos", "lea (%rsi), %rdi", "rep stosb", "lea 1(%rax), %rax\n" RETUR
 #define SHOW_COUNT	"mov " PREEMPT_COUNT_OPERAND ", %r9d\n and $0x7fffffff, %r9d\n"
 FITTING("count_read", "", "mov " PREEMPT_COUNT_OPERAND ", %eax", "and $0x7fffffff, %eax\n" RETURN);
 FITTING("count_inc", "", "incl " PREEMPT_COUNT_OPERAND,
-	SHOW_COUNT "decl " PREEMPT_COUNT_OPERAND "\n test %rsp, %rsp\n" RETURN);
+	SHOW_COUNT "decl " PREEMPT_COUNT_OPERAND "\n cmp %rsp, %rsp\n" RETURN);
 FITTING("count_dec", "incl " PREEMPT_COUNT_OPERAND, "decl " PREEMPT_COUNT_OPERAND, SHOW_COUNT RETURN);
 FITTING("count_add", "", "addl $0x100, " PREEMPT_COUNT_OPERAND,
-	SHOW_COUNT "subl $0x100, " PREEMPT_COUNT_OPERAND "\n test %rsp, %rsp\n" RETURN);
+	SHOW_COUNT "subl $0x100, " PREEMPT_COUNT_OPERAND "\n cmp %rsp, %rsp\n" RETURN);
 FITTING("count_test", "", "testl $0x7fffffff, " PREEMPT_COUNT_OPERAND, "setz %al\n" RETURN);
 FITTING("count_push", "", "pushq " PREEMPT_COUNT_OPERAND, "pop %rax\n and $0x7fffffff, %eax\n" RETURN);
 FITTING("count_second", "", "lea 1(%rbx), %rbx",
