@@ -159,6 +159,7 @@ enum matrix_way {
  * @flags:	It changes these flags.
  * @push:	It pushes the address of kprobes_test_landing() so many times,
  * @lower:	or only lowers sp.
+ * @trap:	It has the next instruction end in a trap.
  * @act:	It does this.
  */
 struct row {
@@ -170,6 +171,7 @@ struct row {
 	unsigned long flags;
 	unsigned int push;
 	bool lower;
+	bool trap;
 	void (*act)(void);
 };
 
@@ -183,10 +185,11 @@ static void take_long(void);
 
 enum {
 	NOTHING, SECOND, THIRD, BEYOND, OTHER, AGAIN, RETURN_AT_ONCE, REGISTERS, FLAGS,
-	INTERRUPTS, PUSH, PUSH_SIX, PUSH_AND_GO, LOWER_SP, FAULT, SELF, LONG,
+	INTERRUPTS, PUSH, PUSH_SIX, PUSH_FIVE, PUSH_AND_GO, LOWER_SP, SECOND_COPY, THIRD_COPY,
+	FAULT, SELF, LONG,
 	REGISTER, UNREGISTER, ENABLE, DISABLE,
 	POST_SECOND, POST_THIRD, POST_BEYOND, POST_OTHER, POST_REGISTERS, POST_FLAGS,
-	POST_INTERRUPTS, POST_THIRD_CHANGED, POST_FAULT, POST_SELF, POST_LONG,
+	POST_INTERRUPTS, POST_THIRD_CHANGED, POST_SECOND_COPY, POST_THIRD_COPY, POST_FAULT, POST_SELF, POST_LONG,
 	LOOK, LOOK_FIRST, COUNT, COUNT_SECOND, RAISE, LOWER, CPU, XADD, CMPXCHG, BELOW_SP, ROWS
 };
 
@@ -203,8 +206,11 @@ static const struct row rows[ROWS] = {
 	[INTERRUPTS]	= { "interrupt flag", .flags = X86_EFLAGS_IF },
 	[PUSH]		= { "push", .push = 1 },
 	[PUSH_SIX]	= { "push six words", .push = 6 },
+	[PUSH_FIVE]	= { "push five words, then a call", SHAPE_LOOK_FIRST, .push = 5 },
 	[PUSH_AND_GO]	= { "push and go to another function", .push = 1, .way = WAY_OTHER },
 	[LOWER_SP]	= { "lower sp", .lower = true },
+	[SECOND_COPY]	= { "go to the copy of the second", .way = WAY_SECOND, .trap = true },
+	[THIRD_COPY]	= { "go to the copy of the third", .way = WAY_THIRD, .trap = true },
 	[FAULT]		= { "fault", .act = recover_from_fault },
 	[SELF]		= { "hit the same probes", .act = hit_the_same_probes },
 	[LONG]		= { "take long", .act = take_long },
@@ -222,6 +228,10 @@ static const struct row rows[ROWS] = {
 	[POST_INTERRUPTS] = { "post: interrupt flag", .after = true, .flags = X86_EFLAGS_IF },
 	[POST_THIRD_CHANGED] = { "post: registers, flags, go to the third", .after = true,
 				 .way = WAY_THIRD, .regs = true, .flags = CHANGED_STATUS },
+	[POST_SECOND_COPY] = { "post: go to the copy of the second", .after = true,
+			       .way = WAY_SECOND, .trap = true },
+	[POST_THIRD_COPY] = { "post: go to the copy of the third", .after = true,
+			      .way = WAY_THIRD, .trap = true },
 	[POST_FAULT]	= { "post: fault", .after = true, .act = recover_from_fault },
 	[POST_SELF]	= { "post: hit the same probes", .after = true,
 			    .act = hit_the_same_probes },
@@ -242,12 +252,18 @@ static const struct row rows[ROWS] = {
 #define POST_ROWS							\
 	(BIT_ULL(POST_SECOND) | BIT_ULL(POST_THIRD) | BIT_ULL(POST_BEYOND) |	\
 	 BIT_ULL(POST_OTHER) | BIT_ULL(POST_REGISTERS) | BIT_ULL(POST_FLAGS) |	\
-	 BIT_ULL(POST_INTERRUPTS) | BIT_ULL(POST_THIRD_CHANGED) | BIT_ULL(POST_FAULT) |	\
+	 BIT_ULL(POST_INTERRUPTS) | BIT_ULL(POST_THIRD_CHANGED) |			\
+	 BIT_ULL(POST_SECOND_COPY) | BIT_ULL(POST_THIRD_COPY) | BIT_ULL(POST_FAULT) |	\
 	 BIT_ULL(POST_SELF) | BIT_ULL(POST_LONG))
+#define COPY_ROWS							\
+	(BIT_ULL(SECOND_COPY) | BIT_ULL(THIRD_COPY) | BIT_ULL(POST_SECOND_COPY) |	\
+	 BIT_ULL(POST_THIRD_COPY))
+#define CALL_ROWS	(BIT_ULL(LOOK_FIRST) | BIT_ULL(PUSH_FIVE))
 #define API_ROWS							\
 	(BIT_ULL(REGISTER) | BIT_ULL(UNREGISTER) | BIT_ULL(ENABLE) | BIT_ULL(DISABLE))
 #define STACK_ROWS							\
-	(BIT_ULL(RETURN_AT_ONCE) | BIT_ULL(PUSH) | BIT_ULL(PUSH_SIX) | BIT_ULL(PUSH_AND_GO))
+	(BIT_ULL(RETURN_AT_ONCE) | BIT_ULL(PUSH) | BIT_ULL(PUSH_SIX) |	\
+	 BIT_ULL(PUSH_FIVE) | BIT_ULL(PUSH_AND_GO))
 
 /* Whether there is a return probe besides the others, and when it was registered. */
 enum matrix_returns { NO_RETURN, RETURN_LAST, RETURN_FIRST, RETURNS };
@@ -310,19 +326,21 @@ static struct exclusion {
 	  "ftrace restores sp" },
 	{ BIT_ULL(LOWER_SP), ~(u32)FTRACE_PATHS, ANY, ANY, true,
 	  "sp is heeded there: see what is pushed" },
+	{ COPY_ROWS, ~(u32)JUMP_PATHS, ANY, ANY, true,
+	  "only the probed instruction is displaced" },
 	{ BIT_ULL(LONG) | BIT_ULL(POST_LONG), BREAKPOINT_PATHS, ANY, ANY, true,
 	  "interrupts are off in a breakpoint's handlers" },
 	{ BIT_ULL(LONG) | BIT_ULL(POST_LONG), ANY, HARDIRQ_NESTS | NMI_NESTS, ANY, true,
 	  "interrupts are off there" },
 	{ BIT_ULL(INTERRUPTS) | BIT_ULL(POST_INTERRUPTS), ANY, HARDIRQ_NESTS | NMI_NESTS, ANY, true,
 	  "interrupts must stay off there" },
-	{ BIT_ULL(LOOK_FIRST), BIT(BOOST) | BIT(BOOST_POST), ANY, ANY, true,
+	{ CALL_ROWS, BIT(BOOST) | BIT(BOOST_POST), ANY, ANY, true,
 	  "a call is emulated" },
-	{ BIT_ULL(LOOK_FIRST), BIT(STEP) | BIT(STEP_POST), ANY, ANY, true,
+	{ CALL_ROWS, BIT(STEP) | BIT(STEP_POST), ANY, ANY, true,
 	  "a call has no exception table entry" },
-	{ BIT_ULL(LOOK_FIRST), BIT(OPTIMIZING) | BIT(JUMP), ANY, ANY, true,
+	{ CALL_ROWS, BIT(OPTIMIZING) | BIT(JUMP), ANY, ANY, true,
 	  "a call is emulated: that is another path" },
-	{ BIT_ULL(LOOK_FIRST), BIT(OPTIMIZING_POST) | BIT(JUMP_POST), ANY, ANY, true,
+	{ CALL_ROWS, BIT(OPTIMIZING_POST) | BIT(JUMP_POST), ANY, ANY, true,
 	  "a site with post handlers at a call has no jump" },
 	{ ALL, FTRACE_PATHS, ANY, ANY,
 	  !IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) || !IS_ENABLED(CONFIG_FTRACE_MCOUNT_USE_CC),
@@ -410,6 +428,7 @@ struct result {
  * @acted:	The handler has done what the row says.
  * @seen:	The registers that it saw.
  * @seen_return: And where they said that the function returns to.
+ * @trapped_at: Where the trap was that the row wants.
  * @selves:	How many hits it caused itself.
  * @runs:	How often the function was run, and the handler has done that.
  * @bad:	What is wrong, or NULL;
@@ -428,6 +447,7 @@ static struct cell {
 	bool acted;
 	struct pt_regs seen;
 	unsigned long seen_return;
+	unsigned long trapped_at;
 	unsigned int selves;
 	unsigned int runs;
 	const char *bad;
@@ -511,8 +531,10 @@ noinline void kprobes_test_look_around(const unsigned long *sp)
 
 	for (unsigned int i = 0; i < SEEN_WORDS; i++)
 		sight->words[i] = relative(sp[i]);
-	if (cell.setup->returns)
-		sight->words[1] = 0;	/* that of the return trampoline */
+	if (cell.setup->returns || cell.row->push)
+		sight->words[1] = 0;	/* not the caller, but what takes its place */
+	if (cell.row->push)
+		sight->words[2] = 0;
 	sight->count = preempt_count();
 	sight->cpu = raw_smp_processor_id();
 	sight->irqs_off = irqs_disabled();
@@ -520,7 +542,7 @@ noinline void kprobes_test_look_around(const unsigned long *sp)
 #ifdef CONFIG_PROVE_LOCKING
 	sight->traced_on = raw_cpu_read(hardirqs_enabled);
 #endif
-	if (!IS_ENABLED(CONFIG_UNWINDER_ORC))
+	if (!IS_ENABLED(CONFIG_UNWINDER_ORC) || cell.row->push)
 		return;
 	save_trace(sight->trace, NULL);
 	for (unsigned int i = 0; i < TRACE_LENGTH && sight->trace[i]; i++)
@@ -584,6 +606,8 @@ static int act_in_handler(struct pt_regs *regs)
 		cell.row->act();
 	change_regs(regs);
 	change_stack(regs);
+	if (cell.row->trap)
+		regs->flags |= X86_EFLAGS_TF;
 	if (cell.row->way == WAY_ON)
 		return 0;
 	if (cell.row->way == WAY_RETURN) {
@@ -664,10 +688,11 @@ static noinline void run_one(bool probed)
 	set_variables();
 	cell.code = probed ? cell_code()->code : cell_code()->twin;
 	cell.acted = false;
+	cell.trapped_at = 0;
 	clear_journal();
 	if (row->shape == SHAPE_LOWER)
 		preempt_disable();	/* that is what is lowered */
-	if (probed || row->shape != SHAPE_WORK)
+	if (probed || (row->shape != SHAPE_WORK && !row->push))
 		enter_code(&result->left, cell.code);
 	else
 		run_changed_twin(&result->left);
@@ -774,6 +799,19 @@ static void unregister_matrix_returns(void)
 	unregister_kretprobes(all, SHAPES);
 }
 
+static int set_matrix_returns_enabled(bool on)
+{
+	int err = 0;
+
+	for (unsigned int shape = 0; shape < SHAPES && !err; shape++) {
+		struct kretprobe *rp = &matrix_return_probes[shape];
+
+		if (rp->kp.addr)
+			err = on ? enable_kretprobe(rp) : disable_kretprobe(rp);
+	}
+	return err;
+}
+
 static bool is_matrix_return(enum matrix_shape shape, const struct kprobe *kp)
 {
 	return kp == &matrix_return_probes[shape].kp;
@@ -796,6 +834,11 @@ static int register_matrix_returns(void)
 
 static void unregister_matrix_returns(void)
 {
+}
+
+static int set_matrix_returns_enabled(bool on)
+{
+	return 0;
 }
 
 static bool is_matrix_return(enum matrix_shape shape, const struct kprobe *kp)
@@ -842,6 +885,22 @@ static void hit_the_same_probes(void)
 	cell.selves++;
 	compare_words("registers after a skipped hit", &got, &want, sizeof(got));
 }
+
+/* The trap is behind the first instruction that is run where the handler has led. */
+static int on_matrix_trap(struct notifier_block *nb, unsigned long event, void *data)
+{
+	struct die_args *args = data;
+	unsigned long *dr6 = (unsigned long *)args->err;
+
+	if (event != DIE_DEBUG || !cell_runs || current != tester || !(*dr6 & DR_STEP))
+		return NOTIFY_DONE;
+	*dr6 &= ~DR_STEP;
+	cell.trapped_at = args->regs->ip;
+	args->regs->flags &= ~X86_EFLAGS_TF;
+	return NOTIFY_STOP;
+}
+
+static struct notifier_block matrix_trap_notifier = { .notifier_call = on_matrix_trap };
 
 static struct hrtimer long_timer;
 static bool long_enough;
@@ -938,6 +997,16 @@ static void check_seen(void)
 		find_fault("stack seen", 0, cell.seen_return, return_address());
 }
 
+/* What is displaced must not be run where it was: it may be overwritten at any time. */
+static void check_trap(void)
+{
+	const struct matrix_code *c = cell_code();
+	unsigned long displaced = c->code + c->at[0], end = c->code + c->at[3];
+
+	if (!cell.trapped_at || (cell.trapped_at >= displaced && cell.trapped_at <= end))
+		find_fault("trap", 0, cell.trapped_at, 0);
+}
+
 static void judge(void)
 {
 	const struct result *want = &cell.result[0], *got = &cell.result[1];
@@ -955,6 +1024,8 @@ static void judge(void)
 	compare_words("what was seen around", &got->sight, &want->sight, sizeof(got->sight));
 	if (cell.acted && cell.row->shape == SHAPE_WORK)
 		check_seen();
+	if (cell.row->trap)
+		check_trap();
 	if (counted != missed)
 		find_fault("missed hits", 0, counted, missed);
 }
@@ -1192,14 +1263,33 @@ static bool all_sites_are(enum kprobe_site_state state)
 	return true;
 }
 
+static int set_matrix_probes_enabled(bool on)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < SHAPES * MATRIX_PROBES && !err; i++) {
+		struct kprobe *kp = &matrix_probes[i / MATRIX_PROBES][i % MATRIX_PROBES].kp;
+
+		if (kp->addr)
+			err = on ? enable_kprobe(kp) : disable_kprobe(kp);
+	}
+	return err ?: set_matrix_returns_enabled(on);
+}
+
 /*
- * This task runs on, which keeps the grace period that the optimiser waits for from
- * its end: sites stay in SITE_OPTIMIZING.
+ * Sites that have a detour which suits their probes are SITE_OPTIMIZING from when they
+ * are armed, or soon after, for one grace period of RCU-tasks. This task runs on, which
+ * keeps that from its end.
  */
 static bool become_optimizing(void)
 {
-	unsigned long end = jiffies + HZ;
+	unsigned long end;
 
+	wait_for_kprobe_optimizer();
+	if (!all_sites_are(SITE_JUMP) || set_matrix_probes_enabled(false) ||
+	    set_matrix_probes_enabled(true))
+		return false;
+	end = jiffies + 5 * HZ;
 	while (!all_sites_are(SITE_OPTIMIZING)) {
 		if (time_after(jiffies, end))
 			return false;
@@ -1304,29 +1394,12 @@ static void tell_bad_cells(struct kunit *test, const struct setup *setup)
 
 		if (!bad_counts[row])
 			continue;
-		KUNIT_FAIL(test, "%s: %s: %u of %u bad, first %s, interrupts %s: %s: word %u is %#lx, not %#lx (%.8s, %.8s)",
-			   paths[setup->path].desc, c->row->desc, bad_counts[row], NESTS,
-			   c->nest->desc, c->input ? "on" : "off", c->bad, c->which, c->got, c->want,
+		KUNIT_FAIL(test,
+			   "%s: %s: %u cells, first %s, interrupts %s: %s %u: %#lx, not %#lx (%.8s, %.8s)",
+			   paths[setup->path].desc, c->row->desc, bad_counts[row], c->nest->desc,
+			   c->input ? "on" : "off", c->bad, c->which, c->got, c->want,
 			   (const char *)&c->got, (const char *)&c->want);
 	}
-}
-
-/*
- * A site that is still there from the last time may have a detour that does not suit the
- * probes: then it takes the grace period, which must not be kept from its end.
- */
-static int register_on_path(const struct setup *setup)
-{
-	int err;
-
-	for (unsigned int i = 0; i < 5; i++) {
-		err = register_matrix_probes(setup);
-		if (err || reach_state(&paths[setup->path]))
-			return err;
-		unregister_matrix_probes();
-		msleep(200);
-	}
-	return -ETIMEDOUT;
 }
 
 static void what_handlers_do_and_code_sees(struct kunit *test)
@@ -1339,7 +1412,8 @@ static void what_handlers_do_and_code_sees(struct kunit *test)
 	tester = current;
 	memset(bad_counts, 0, sizeof(bad_counts));
 	KUNIT_ASSERT_TRUE(test, outer_probes_are_ready());
-	KUNIT_ASSERT_EQ(test, register_on_path(&setup), 0);
+	KUNIT_ASSERT_EQ(test, register_matrix_probes(&setup), 0);
+	KUNIT_ASSERT_TRUE(test, reach_state(path));
 	for (unsigned int row = 0; row < ROWS; row++)
 		run_row(row, &setup, verdicts[n][row]);
 	KUNIT_EXPECT_TRUE(test, all_sites_are(path->state));
@@ -1395,6 +1469,16 @@ static bool can_send_nmi(void)
 	return boot_cpu_has(X86_FEATURE_APIC) && apic && apic->send_IPI;
 }
 
+static void end_matrix(struct kunit_suite *suite)
+{
+	unregister_outer_probes();
+	unregister_die_notifier(&matrix_trap_notifier);
+	unregister_nmi_handler(NMI_LOCAL, "kprobes_matrix");
+	tasklet_kill(&cell_tasklet);
+	irq_work_sync(&cell_work);
+	hrtimer_cancel(&long_timer);
+}
+
 static int start_matrix(struct kunit_suite *suite)
 {
 	int err;
@@ -1408,23 +1492,13 @@ static int start_matrix(struct kunit_suite *suite)
 	memset(verdicts, 0, sizeof(verdicts));
 
 	err = register_nmi_handler(NMI_LOCAL, run_in_nmi, 0, "kprobes_matrix");
+	if (!err)
+		err = register_die_notifier(&matrix_trap_notifier);
+	if (!err)
+		err = register_outer_probes();
 	if (err)
-		return err;
-	err = register_outer_probes();
-	if (err) {
-		unregister_outer_probes();
-		unregister_nmi_handler(NMI_LOCAL, "kprobes_matrix");
-	}
+		end_matrix(suite);
 	return err;
-}
-
-static void end_matrix(struct kunit_suite *suite)
-{
-	unregister_outer_probes();
-	unregister_nmi_handler(NMI_LOCAL, "kprobes_matrix");
-	tasklet_kill(&cell_tasklet);
-	irq_work_sync(&cell_work);
-	hrtimer_cancel(&long_timer);
 }
 
 static void end_matrix_case(struct kunit *test)
