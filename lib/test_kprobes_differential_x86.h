@@ -18,6 +18,43 @@ asm(".pushsection .data\n"
 	"	.quad kprobes_test_callee\n"
 	".popsection\n");
 
+/* A pair of words to exchange, and the same per CPU, and a number, which is always 7. */
+asm(".pushsection .data\n"
+	".balign 16\n"
+	"kprobes_test_two_cells:\n"
+	"	.quad 1, 2\n"
+	".popsection\n");
+
+DECLARE_PER_CPU(u64, kprobes_test_number);
+DECLARE_PER_CPU_ALIGNED(struct pair { u64 word[2]; }, kprobes_test_pair);
+DEFINE_PER_CPU(u64, kprobes_test_number) = 7;
+DEFINE_PER_CPU_ALIGNED(struct pair, kprobes_test_pair);
+
+static_assert(offsetof(struct pcpu_hot, preempt_count) == 8);
+
+/* Operands per CPU, which are for one CPU only where there is but one. */
+#ifdef CONFIG_SMP
+#define GS			"%gs:"
+#else
+#define GS			""
+#endif
+#define THIS_CPU(var)		GS var "(%rip)"
+
+/* Show what is there, and put back what was. */
+#define SHOW_TWO_CELLS							\
+	"mov kprobes_test_two_cells(%rip), %rax\n"			\
+	"mov kprobes_test_two_cells + 8(%rip), %rdx\n"			\
+	"movq $1, kprobes_test_two_cells(%rip)\n"			\
+	"movq $2, kprobes_test_two_cells + 8(%rip)"
+#define SHOW_NUMBER							\
+	"mov " THIS_CPU("kprobes_test_number") ", %rbx\n"		\
+	"movq $7, " THIS_CPU("kprobes_test_number")
+#define SHOW_PAIR							\
+	"mov " THIS_CPU("kprobes_test_pair") ", %rax\n"			\
+	"mov " THIS_CPU("kprobes_test_pair + 8") ", %rdx\n"		\
+	"movq $0, " THIS_CPU("kprobes_test_pair") "\n"			\
+	"movq $0, " THIS_CPU("kprobes_test_pair + 8")
+
 /* What is at label 1, and in front of it for what does not branch. */
 #define ONLY_1		"int3\n 1: mov $2, %r14d\n" RETURN
 #define ELSE_1		"mov $1, %r14d\n" RETURN ONLY_1
@@ -70,6 +107,9 @@ static const struct undefined {
 	{ "form_div", STATUS_FLAGS },
 	{ "form_idiv", STATUS_FLAGS },
 	{ "form_or", X86_EFLAGS_AF },
+	{ "form_lock_or", X86_EFLAGS_AF },
+	{ "form_gs_or", X86_EFLAGS_AF },
+	{ "form_gs_test", X86_EFLAGS_AF },
 	{ "form_and", X86_EFLAGS_AF },
 	{ "form_xor", X86_EFLAGS_AF },
 	{ "form_test", X86_EFLAGS_AF },
@@ -116,7 +156,9 @@ static unsigned int pre_hits, post_hits;
 static noinline void run_form(const struct snippet *form)
 {
 	form_stack = (unsigned long)__builtin_frame_address(0);
+	migrate_disable();	/* what a form changes per CPU it puts back there */
 	run(form);
+	migrate_enable();
 	state.flags &= defined_flags(form);
 	came->left = state;
 }

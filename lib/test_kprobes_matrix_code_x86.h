@@ -50,21 +50,11 @@ enum matrix_shape {
 	SHAPES
 };
 
-#ifdef CONFIG_SMP
-#define PER_CPU_OPERAND(var)	"%gs:" var "(%rip)"
-#else
-#define PER_CPU_OPERAND(var)	var "(%rip)"
-#endif
-
 /* Only the lowest byte: another bit tells of the scheduler's wishes. */
-#define PREEMPT_COUNT_BYTE	PER_CPU_OPERAND("pcpu_hot + 8")
+#define PREEMPT_COUNT_BYTE	THIS_CPU("pcpu_hot + 8")
 #define READ_PREEMPT_COUNT(reg)	"movzbl " PREEMPT_COUNT_BYTE ", " reg
 
-static_assert(offsetof(struct pcpu_hot, preempt_count) == 8);
 static_assert(offsetof(struct pcpu_hot, cpu_number) == 12);
-
-DEFINE_PER_CPU(u64, kprobes_test_number);
-DEFINE_PER_CPU_ALIGNED(struct { u64 word[2]; }, kprobes_test_pair);
 
 extern const struct matrix_code kprobes_test_matrix[KINDS][SHAPES];
 
@@ -155,11 +145,11 @@ asm(MATRIX_TABLE("	.balign 8\n"
 	     "decb " PREEMPT_COUNT_BYTE, READ_PREEMPT_COUNT("%edx"));	\
 	kind("lower", "decb " PREEMPT_COUNT_BYTE, READ_PREEMPT_COUNT("%ebx"), \
 	     "incb " PREEMPT_COUNT_BYTE, READ_PREEMPT_COUNT("%edx"));	\
-	kind("cpu", "mov " PER_CPU_OPERAND("pcpu_hot + 12") ", %eax", "", "", ""); \
-	kind("xadd", "xadd %rdx, " PER_CPU_OPERAND("kprobes_test_number"), \
-	     "mov " PER_CPU_OPERAND("kprobes_test_number") ", %rbx", "", ""); \
-	kind("cmpxchg", "cmpxchg16b " PER_CPU_OPERAND("kprobes_test_pair"), \
-	     "mov " PER_CPU_OPERAND("kprobes_test_pair") ", %r8", "", ""); \
+	kind("cpu", "mov " THIS_CPU("pcpu_hot + 12") ", %eax", "", "", ""); \
+	kind("xadd", "xadd %rdx, " THIS_CPU("kprobes_test_number"), \
+	     "mov " THIS_CPU("kprobes_test_number") ", %rbx", "", ""); \
+	kind("cmpxchg", "cmpxchg16b " THIS_CPU("kprobes_test_pair"), \
+	     "mov " THIS_CPU("kprobes_test_pair") ", %r8", "", ""); \
 	kind("outer", "inc %eax", "inc %ebx", "inc %edx", "inc %r8d");	\
 	kind("outer_post", "inc %eax", "inc %ebx", "inc %edx", "inc %r8d")
 

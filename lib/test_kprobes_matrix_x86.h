@@ -664,6 +664,7 @@ static void give(struct cpu_state *st, unsigned long interrupt_flag)
 	st->flags = X86_EFLAGS_FIXED | interrupt_flag;
 }
 
+/* Those per CPU, which other tests expect to find as they were. */
 static void set_variables(void)
 {
 	raw_cpu_write(kprobes_test_number, 0x4242);
@@ -676,6 +677,9 @@ static void keep_variables(struct result *result)
 	result->number = raw_cpu_read(kprobes_test_number);
 	result->pair[0] = raw_cpu_read(kprobes_test_pair.word[0]);
 	result->pair[1] = raw_cpu_read(kprobes_test_pair.word[1]);
+	raw_cpu_write(kprobes_test_number, 7);
+	raw_cpu_write(kprobes_test_pair.word[0], 0);
+	raw_cpu_write(kprobes_test_pair.word[1], 0);
 }
 
 /* The twin first, then the probed function: 0 and 1. */
