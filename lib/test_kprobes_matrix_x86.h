@@ -42,38 +42,41 @@ struct hit_path {
 };
 
 enum {
-	FTRACE, FTRACE_POST, BOOST, BOOST_POST, EMULATE, EMULATE_POST, STEP, STEP_POST,
-	OPTIMIZING, OPTIMIZING_POST, OPTIMIZING_EMULATE, JUMP, JUMP_POST, JUMP_EMULATE, PATHS
+	PATH_FTRACE, PATH_FTRACE_POST, PATH_BOOST, PATH_BOOST_POST, PATH_EMULATE,
+	PATH_EMULATE_POST, PATH_STEP, PATH_STEP_POST, PATH_OPTIMIZING,
+	PATH_OPTIMIZING_POST, PATH_OPTIMIZING_EMULATE, PATH_JUMP, PATH_JUMP_POST,
+	PATH_JUMP_EMULATE, PATHS
 };
 
 static const struct hit_path paths[PATHS] = {
-	[FTRACE]	= { "ftrace", KIND_FTRACE, false, SITE_ARMED },
-	[FTRACE_POST]	= { "ftrace, post", KIND_FTRACE, true, SITE_ARMED },
-	[BOOST]		= { "boosted", KIND_BOOST, false, SITE_ARMED },
-	[BOOST_POST]	= { "boosted, post", KIND_BOOST, true, SITE_ARMED },
-	[EMULATE]	= { "emulated", KIND_EMULATE, false, SITE_ARMED },
-	[EMULATE_POST]	= { "emulated, post", KIND_EMULATE, true, SITE_ARMED },
-	[STEP]		= { "stepped", KIND_STEP, false, SITE_ARMED },
-	[STEP_POST]	= { "stepped, post", KIND_STEP, true, SITE_ARMED },
-	[OPTIMIZING]	= { "optimising", KIND_JUMP, false, SITE_OPTIMIZING },
-	[OPTIMIZING_POST] = { "optimising, post", KIND_JUMP, true, SITE_OPTIMIZING },
-	[OPTIMIZING_EMULATE] = { "optimising emulated", KIND_JUMP_EMULATE, false, SITE_OPTIMIZING },
-	[JUMP]		= { "jump", KIND_JUMP, false, SITE_JUMP },
-	[JUMP_POST]	= { "jump, post", KIND_JUMP, true, SITE_JUMP },
-	[JUMP_EMULATE]	= { "jump emulated", KIND_JUMP_EMULATE, false, SITE_JUMP },
+	[PATH_FTRACE]	= { "ftrace", KIND_FTRACE, false, SITE_ARMED },
+	[PATH_FTRACE_POST]	= { "ftrace, post", KIND_FTRACE, true, SITE_ARMED },
+	[PATH_BOOST]		= { "boosted", KIND_BOOST, false, SITE_ARMED },
+	[PATH_BOOST_POST]	= { "boosted, post", KIND_BOOST, true, SITE_ARMED },
+	[PATH_EMULATE]	= { "emulated", KIND_EMULATE, false, SITE_ARMED },
+	[PATH_EMULATE_POST]	= { "emulated, post", KIND_EMULATE, true, SITE_ARMED },
+	[PATH_STEP]		= { "stepped", KIND_STEP, false, SITE_ARMED },
+	[PATH_STEP_POST]	= { "stepped, post", KIND_STEP, true, SITE_ARMED },
+	[PATH_OPTIMIZING]	= { "optimising", KIND_JUMP, false, SITE_OPTIMIZING },
+	[PATH_OPTIMIZING_POST] = { "optimising, post", KIND_JUMP, true, SITE_OPTIMIZING },
+	[PATH_OPTIMIZING_EMULATE] = { "optimising emulated", KIND_JUMP_EMULATE, false, SITE_OPTIMIZING },
+	[PATH_JUMP]		= { "jump", KIND_JUMP, false, SITE_JUMP },
+	[PATH_JUMP_POST]	= { "jump, post", KIND_JUMP, true, SITE_JUMP },
+	[PATH_JUMP_EMULATE]	= { "jump emulated", KIND_JUMP_EMULATE, false, SITE_JUMP },
 };
 
 /* The hit of this probe is a breakpoint. */
 #define BREAKPOINT_PATHS						\
-	(BIT(BOOST) | BIT(BOOST_POST) | BIT(EMULATE) | BIT(EMULATE_POST) | BIT(STEP) |	\
-	 BIT(STEP_POST) | BIT(OPTIMIZING) | BIT(OPTIMIZING_POST) | BIT(OPTIMIZING_EMULATE))
-#define FTRACE_PATHS	(BIT(FTRACE) | BIT(FTRACE_POST))
+	(BIT(PATH_BOOST) | BIT(PATH_BOOST_POST) | BIT(PATH_EMULATE) |		\
+	 BIT(PATH_EMULATE_POST) | BIT(PATH_STEP) | BIT(PATH_STEP_POST) |	\
+	 BIT(PATH_OPTIMIZING) | BIT(PATH_OPTIMIZING_POST) | BIT(PATH_OPTIMIZING_EMULATE))
+#define FTRACE_PATHS	(BIT(PATH_FTRACE) | BIT(PATH_FTRACE_POST))
 #define POST_PATHS							\
-	(BIT(FTRACE_POST) | BIT(BOOST_POST) | BIT(EMULATE_POST) | BIT(STEP_POST) |	\
-	 BIT(OPTIMIZING_POST) | BIT(JUMP_POST))
+	(BIT(PATH_FTRACE_POST) | BIT(PATH_BOOST_POST) | BIT(PATH_EMULATE_POST) | BIT(PATH_STEP_POST) |	\
+	 BIT(PATH_OPTIMIZING_POST) | BIT(PATH_JUMP_POST))
 #define JUMP_PATHS							\
-	(BIT(OPTIMIZING) | BIT(OPTIMIZING_POST) | BIT(OPTIMIZING_EMULATE) |	\
-	 BIT(JUMP) | BIT(JUMP_POST) | BIT(JUMP_EMULATE))
+	(BIT(PATH_OPTIMIZING) | BIT(PATH_OPTIMIZING_POST) | BIT(PATH_OPTIMIZING_EMULATE) |	\
+	 BIT(PATH_JUMP) | BIT(PATH_JUMP_POST) | BIT(PATH_JUMP_EMULATE))
 
 /* --------------------------------------------------------------------- nesting */
 
@@ -97,44 +100,46 @@ struct nest {
 };
 
 enum {
-	ALONE, SOFTIRQ_IN_FTRACE, SOFTIRQ_IN_JUMP, SOFTIRQ_IN_JUMP_POST, SOFTIRQ_IN_BREAKPOINT,
-	HARDIRQ_IN_FTRACE, HARDIRQ_IN_FTRACE_POST, HARDIRQ_IN_JUMP, HARDIRQ_IN_BREAKPOINT,
-	NMI_IN_FTRACE, NMI_IN_JUMP, NMI_IN_BREAKPOINT, NMI_IN_BREAKPOINT_POST, NMI_IN_RETURN, NESTS
+	NEST_ALONE, NEST_SOFTIRQ_IN_FTRACE, NEST_SOFTIRQ_IN_JUMP,
+	NEST_SOFTIRQ_IN_JUMP_POST, NEST_SOFTIRQ_IN_BREAKPOINT, NEST_HARDIRQ_IN_FTRACE,
+	NEST_HARDIRQ_IN_FTRACE_POST, NEST_HARDIRQ_IN_JUMP, NEST_HARDIRQ_IN_BREAKPOINT,
+	NEST_NMI_IN_FTRACE, NEST_NMI_IN_JUMP, NEST_NMI_IN_BREAKPOINT,
+	NEST_NMI_IN_BREAKPOINT_POST, NEST_NMI_IN_RETURN, NESTS
 };
 
 static const struct nest nests[NESTS] = {
-	[ALONE]			= { "alone", IN_TASK },
-	[SOFTIRQ_IN_FTRACE]	= { "softirq in ftrace", IN_SOFTIRQ, PRE_HANDLER, KIND_FTRACE },
-	[SOFTIRQ_IN_JUMP]	= { "softirq in jump", IN_SOFTIRQ, PRE_HANDLER, KIND_JUMP },
-	[SOFTIRQ_IN_JUMP_POST]	= { "softirq in jump, post", IN_SOFTIRQ, POST_HANDLER, KIND_JUMP },
-	[SOFTIRQ_IN_BREAKPOINT]	= { "softirq in breakpoint", IN_SOFTIRQ, PRE_HANDLER, KIND_BOOST },
-	[HARDIRQ_IN_FTRACE]	= { "hardirq in ftrace", IN_HARDIRQ, PRE_HANDLER, KIND_FTRACE },
-	[HARDIRQ_IN_FTRACE_POST] = { "hardirq in ftrace, post", IN_HARDIRQ, POST_HANDLER,
+	[NEST_ALONE]			= { "alone", IN_TASK },
+	[NEST_SOFTIRQ_IN_FTRACE]	= { "softirq in ftrace", IN_SOFTIRQ, PRE_HANDLER, KIND_FTRACE },
+	[NEST_SOFTIRQ_IN_JUMP]	= { "softirq in jump", IN_SOFTIRQ, PRE_HANDLER, KIND_JUMP },
+	[NEST_SOFTIRQ_IN_JUMP_POST]	= { "softirq in jump, post", IN_SOFTIRQ, POST_HANDLER, KIND_JUMP },
+	[NEST_SOFTIRQ_IN_BREAKPOINT]	= { "softirq in breakpoint", IN_SOFTIRQ, PRE_HANDLER, KIND_BOOST },
+	[NEST_HARDIRQ_IN_FTRACE]	= { "hardirq in ftrace", IN_HARDIRQ, PRE_HANDLER, KIND_FTRACE },
+	[NEST_HARDIRQ_IN_FTRACE_POST] = { "hardirq in ftrace, post", IN_HARDIRQ, POST_HANDLER,
 				     KIND_FTRACE },
-	[HARDIRQ_IN_JUMP]	= { "hardirq in jump", IN_HARDIRQ, PRE_HANDLER, KIND_JUMP },
-	[HARDIRQ_IN_BREAKPOINT]	= { "hardirq in breakpoint", IN_HARDIRQ, PRE_HANDLER, KIND_BOOST },
-	[NMI_IN_FTRACE]		= { "NMI in ftrace", IN_NMI, PRE_HANDLER, KIND_FTRACE },
-	[NMI_IN_JUMP]		= { "NMI in jump", IN_NMI, PRE_HANDLER, KIND_JUMP },
-	[NMI_IN_BREAKPOINT]	= { "NMI in breakpoint", IN_NMI, PRE_HANDLER, KIND_BOOST },
-	[NMI_IN_BREAKPOINT_POST] = { "NMI in breakpoint, post", IN_NMI, POST_HANDLER, KIND_BOOST },
-	[NMI_IN_RETURN]		= { "NMI in return", IN_NMI, RETURN_HANDLER, KIND_EMULATE },
+	[NEST_HARDIRQ_IN_JUMP]	= { "hardirq in jump", IN_HARDIRQ, PRE_HANDLER, KIND_JUMP },
+	[NEST_HARDIRQ_IN_BREAKPOINT]	= { "hardirq in breakpoint", IN_HARDIRQ, PRE_HANDLER, KIND_BOOST },
+	[NEST_NMI_IN_FTRACE]		= { "NMI in ftrace", IN_NMI, PRE_HANDLER, KIND_FTRACE },
+	[NEST_NMI_IN_JUMP]		= { "NMI in jump", IN_NMI, PRE_HANDLER, KIND_JUMP },
+	[NEST_NMI_IN_BREAKPOINT]	= { "NMI in breakpoint", IN_NMI, PRE_HANDLER, KIND_BOOST },
+	[NEST_NMI_IN_BREAKPOINT_POST] = { "NMI in breakpoint, post", IN_NMI, POST_HANDLER, KIND_BOOST },
+	[NEST_NMI_IN_RETURN]		= { "NMI in return", IN_NMI, RETURN_HANDLER, KIND_EMULATE },
 };
 
 #define SOFTIRQ_NESTS							\
-	(BIT(SOFTIRQ_IN_FTRACE) | BIT(SOFTIRQ_IN_JUMP) | BIT(SOFTIRQ_IN_JUMP_POST) |	\
-	 BIT(SOFTIRQ_IN_BREAKPOINT))
+	(BIT(NEST_SOFTIRQ_IN_FTRACE) | BIT(NEST_SOFTIRQ_IN_JUMP) | BIT(NEST_SOFTIRQ_IN_JUMP_POST) |	\
+	 BIT(NEST_SOFTIRQ_IN_BREAKPOINT))
 #define HARDIRQ_NESTS							\
-	(BIT(HARDIRQ_IN_FTRACE) | BIT(HARDIRQ_IN_FTRACE_POST) | BIT(HARDIRQ_IN_JUMP) |	\
-	 BIT(HARDIRQ_IN_BREAKPOINT))
+	(BIT(NEST_HARDIRQ_IN_FTRACE) | BIT(NEST_HARDIRQ_IN_FTRACE_POST) | BIT(NEST_HARDIRQ_IN_JUMP) |	\
+	 BIT(NEST_HARDIRQ_IN_BREAKPOINT))
 #define NMI_NESTS							\
-	(BIT(NMI_IN_FTRACE) | BIT(NMI_IN_JUMP) | BIT(NMI_IN_BREAKPOINT) |	\
-	 BIT(NMI_IN_BREAKPOINT_POST) | BIT(NMI_IN_RETURN))
+	(BIT(NEST_NMI_IN_FTRACE) | BIT(NEST_NMI_IN_JUMP) | BIT(NEST_NMI_IN_BREAKPOINT) |	\
+	 BIT(NEST_NMI_IN_BREAKPOINT_POST) | BIT(NEST_NMI_IN_RETURN))
 #define NESTS_IN_FTRACE							\
-	(BIT(SOFTIRQ_IN_FTRACE) | BIT(HARDIRQ_IN_FTRACE) | BIT(HARDIRQ_IN_FTRACE_POST) | \
-	 BIT(NMI_IN_FTRACE))
+	(BIT(NEST_SOFTIRQ_IN_FTRACE) | BIT(NEST_HARDIRQ_IN_FTRACE) | BIT(NEST_HARDIRQ_IN_FTRACE_POST) | \
+	 BIT(NEST_NMI_IN_FTRACE))
 #define NESTS_IN_JUMP							\
-	(BIT(SOFTIRQ_IN_JUMP) | BIT(SOFTIRQ_IN_JUMP_POST) | BIT(HARDIRQ_IN_JUMP) |	\
-	 BIT(NMI_IN_JUMP))
+	(BIT(NEST_SOFTIRQ_IN_JUMP) | BIT(NEST_SOFTIRQ_IN_JUMP_POST) | BIT(NEST_HARDIRQ_IN_JUMP) |	\
+	 BIT(NEST_NMI_IN_JUMP))
 
 /* ------------------------------------------------------------------------ rows */
 
@@ -184,91 +189,96 @@ static void take_long(void);
 	 X86_EFLAGS_OF | X86_EFLAGS_DF)
 
 enum {
-	NOTHING, SECOND, THIRD, BEYOND, OTHER, AGAIN, RETURN_AT_ONCE, REGISTERS, FLAGS,
-	INTERRUPTS, PUSH, PUSH_SIX, PUSH_FIVE, PUSH_AND_GO, LOWER_SP, SECOND_COPY, THIRD_COPY,
-	FAULT, SELF, LONG,
-	REGISTER, UNREGISTER, ENABLE, DISABLE,
-	POST_SECOND, POST_THIRD, POST_BEYOND, POST_OTHER, POST_REGISTERS, POST_FLAGS,
-	POST_INTERRUPTS, POST_THIRD_CHANGED, POST_SECOND_COPY, POST_THIRD_COPY, POST_FAULT, POST_SELF, POST_LONG,
-	LOOK, LOOK_FIRST, COUNT, COUNT_SECOND, RAISE, LOWER, CPU, XADD, CMPXCHG, BELOW_SP, ROWS
+	ROW_NOTHING, ROW_SECOND, ROW_THIRD, ROW_BEYOND, ROW_OTHER, ROW_AGAIN,
+	ROW_RETURN_AT_ONCE, ROW_REGISTERS, ROW_FLAGS, ROW_INTERRUPTS, ROW_PUSH,
+	ROW_PUSH_SIX, ROW_PUSH_FIVE, ROW_PUSH_AND_GO, ROW_LOWER_SP, ROW_SECOND_COPY,
+	ROW_THIRD_COPY, ROW_FAULT, ROW_SELF, ROW_LONG, ROW_REGISTER, ROW_UNREGISTER,
+	ROW_ENABLE, ROW_DISABLE, ROW_POST_SECOND, ROW_POST_THIRD, ROW_POST_BEYOND,
+	ROW_POST_OTHER, ROW_POST_REGISTERS, ROW_POST_FLAGS, ROW_POST_INTERRUPTS,
+	ROW_POST_THIRD_CHANGED, ROW_POST_SECOND_COPY, ROW_POST_THIRD_COPY, ROW_POST_FAULT,
+	ROW_POST_SELF, ROW_POST_LONG, ROW_LOOK, ROW_LOOK_FIRST, ROW_COUNT,
+	ROW_COUNT_SECOND, ROW_RAISE, ROW_LOWER, ROW_CPU, ROW_XADD, ROW_CMPXCHG,
+	ROW_BELOW_SP, ROWS
 };
 
 static const struct row rows[ROWS] = {
-	[NOTHING]	= { "nothing" },
-	[SECOND]	= { "go to the second", .way = WAY_SECOND },
-	[THIRD]		= { "go to the third", .way = WAY_THIRD },
-	[BEYOND]	= { "go beyond", .way = WAY_BEYOND },
-	[OTHER]		= { "go to another function", .way = WAY_OTHER },
-	[AGAIN]		= { "go to the same", .way = WAY_AGAIN },
-	[RETURN_AT_ONCE] = { "return", .way = WAY_RETURN },
-	[REGISTERS]	= { "registers", .regs = true },
-	[FLAGS]		= { "flags", .flags = CHANGED_STATUS },
-	[INTERRUPTS]	= { "interrupt flag", .flags = X86_EFLAGS_IF },
-	[PUSH]		= { "push", .push = 1 },
-	[PUSH_SIX]	= { "push six words", .push = 6 },
-	[PUSH_FIVE]	= { "push five words, then a call", SHAPE_LOOK_FIRST, .push = 5 },
-	[PUSH_AND_GO]	= { "push and go to another function", .push = 1, .way = WAY_OTHER },
-	[LOWER_SP]	= { "lower sp", .lower = true },
-	[SECOND_COPY]	= { "go to the copy of the second", .way = WAY_SECOND, .trap = true },
-	[THIRD_COPY]	= { "go to the copy of the third", .way = WAY_THIRD, .trap = true },
-	[FAULT]		= { "fault", .act = recover_from_fault },
-	[SELF]		= { "hit the same probes", .act = hit_the_same_probes },
-	[LONG]		= { "take long", .act = take_long },
-	[REGISTER]	= { "register" },
-	[UNREGISTER]	= { "unregister" },
-	[ENABLE]	= { "enable" },
-	[DISABLE]	= { "disable" },
+	[ROW_NOTHING]	= { "nothing" },
+	[ROW_SECOND]	= { "go to the second", .way = WAY_SECOND },
+	[ROW_THIRD]		= { "go to the third", .way = WAY_THIRD },
+	[ROW_BEYOND]	= { "go beyond", .way = WAY_BEYOND },
+	[ROW_OTHER]		= { "go to another function", .way = WAY_OTHER },
+	[ROW_AGAIN]		= { "go to the same", .way = WAY_AGAIN },
+	[ROW_RETURN_AT_ONCE] = { "return", .way = WAY_RETURN },
+	[ROW_REGISTERS]	= { "registers", .regs = true },
+	[ROW_FLAGS]		= { "flags", .flags = CHANGED_STATUS },
+	[ROW_INTERRUPTS]	= { "interrupt flag", .flags = X86_EFLAGS_IF },
+	[ROW_PUSH]		= { "push", .push = 1 },
+	[ROW_PUSH_SIX]	= { "push six words", .push = 6 },
+	[ROW_PUSH_FIVE]	= { "push five words, then a call", SHAPE_LOOK_FIRST, .push = 5 },
+	[ROW_PUSH_AND_GO]	= { "push and go to another function", .push = 1, .way = WAY_OTHER },
+	[ROW_LOWER_SP]	= { "lower sp", .lower = true },
+	[ROW_SECOND_COPY]	= { "go to the copy of the second", .way = WAY_SECOND, .trap = true },
+	[ROW_THIRD_COPY]	= { "go to the copy of the third", .way = WAY_THIRD, .trap = true },
+	[ROW_FAULT]		= { "fault", .act = recover_from_fault },
+	[ROW_SELF]		= { "hit the same probes", .act = hit_the_same_probes },
+	[ROW_LONG]		= { "take long", .act = take_long },
+	[ROW_REGISTER]	= { "register" },
+	[ROW_UNREGISTER]	= { "unregister" },
+	[ROW_ENABLE]	= { "enable" },
+	[ROW_DISABLE]	= { "disable" },
 
-	[POST_SECOND]	= { "post: go to the second", .after = true, .way = WAY_SECOND },
-	[POST_THIRD]	= { "post: go to the third", .after = true, .way = WAY_THIRD },
-	[POST_BEYOND]	= { "post: go beyond", .after = true, .way = WAY_BEYOND },
-	[POST_OTHER]	= { "post: go to another function", .after = true, .way = WAY_OTHER },
-	[POST_REGISTERS] = { "post: registers", .after = true, .regs = true },
-	[POST_FLAGS]	= { "post: flags", .after = true, .flags = CHANGED_STATUS },
-	[POST_INTERRUPTS] = { "post: interrupt flag", .after = true, .flags = X86_EFLAGS_IF },
-	[POST_THIRD_CHANGED] = { "post: registers, flags, go to the third", .after = true,
+	[ROW_POST_SECOND]	= { "post: go to the second", .after = true, .way = WAY_SECOND },
+	[ROW_POST_THIRD]	= { "post: go to the third", .after = true, .way = WAY_THIRD },
+	[ROW_POST_BEYOND]	= { "post: go beyond", .after = true, .way = WAY_BEYOND },
+	[ROW_POST_OTHER]	= { "post: go to another function", .after = true, .way = WAY_OTHER },
+	[ROW_POST_REGISTERS] = { "post: registers", .after = true, .regs = true },
+	[ROW_POST_FLAGS]	= { "post: flags", .after = true, .flags = CHANGED_STATUS },
+	[ROW_POST_INTERRUPTS] = { "post: interrupt flag", .after = true, .flags = X86_EFLAGS_IF },
+	[ROW_POST_THIRD_CHANGED] = { "post: registers, flags, go to the third", .after = true,
 				 .way = WAY_THIRD, .regs = true, .flags = CHANGED_STATUS },
-	[POST_SECOND_COPY] = { "post: go to the copy of the second", .after = true,
+	[ROW_POST_SECOND_COPY] = { "post: go to the copy of the second", .after = true,
 			       .way = WAY_SECOND, .trap = true },
-	[POST_THIRD_COPY] = { "post: go to the copy of the third", .after = true,
+	[ROW_POST_THIRD_COPY] = { "post: go to the copy of the third", .after = true,
 			      .way = WAY_THIRD, .trap = true },
-	[POST_FAULT]	= { "post: fault", .after = true, .act = recover_from_fault },
-	[POST_SELF]	= { "post: hit the same probes", .after = true,
+	[ROW_POST_FAULT]	= { "post: fault", .after = true, .act = recover_from_fault },
+	[ROW_POST_SELF]	= { "post: hit the same probes", .after = true,
 			    .act = hit_the_same_probes },
-	[POST_LONG]	= { "post: take long", .after = true, .act = take_long },
+	[ROW_POST_LONG]	= { "post: take long", .after = true, .act = take_long },
 
-	[LOOK]		= { "see around from a call", SHAPE_LOOK },
-	[LOOK_FIRST]	= { "see around from a probed call", SHAPE_LOOK_FIRST },
-	[COUNT]		= { "see preempt_count", SHAPE_COUNT },
-	[COUNT_SECOND]	= { "see preempt_count, second", SHAPE_COUNT_SECOND },
-	[RAISE]		= { "raise preempt_count", SHAPE_RAISE },
-	[LOWER]		= { "lower preempt_count", SHAPE_LOWER },
-	[CPU]		= { "see the CPU", SHAPE_CPU },
-	[XADD]		= { "xadd per CPU", SHAPE_XADD },
-	[CMPXCHG]	= { "cmpxchg16b per CPU", SHAPE_CMPXCHG },
-	[BELOW_SP]	= { "see below sp" },
+	[ROW_LOOK]		= { "see around from a call", SHAPE_LOOK },
+	[ROW_LOOK_FIRST]	= { "see around from a probed call", SHAPE_LOOK_FIRST },
+	[ROW_COUNT]		= { "see preempt_count", SHAPE_COUNT },
+	[ROW_COUNT_SECOND]	= { "see preempt_count, second", SHAPE_COUNT_SECOND },
+	[ROW_RAISE]		= { "raise preempt_count", SHAPE_RAISE },
+	[ROW_LOWER]		= { "lower preempt_count", SHAPE_LOWER },
+	[ROW_CPU]		= { "see the CPU", SHAPE_CPU },
+	[ROW_XADD]		= { "xadd per CPU", SHAPE_XADD },
+	[ROW_CMPXCHG]	= { "cmpxchg16b per CPU", SHAPE_CMPXCHG },
+	[ROW_BELOW_SP]	= { "see below sp" },
 };
 
 #define POST_ROWS							\
-	(BIT_ULL(POST_SECOND) | BIT_ULL(POST_THIRD) | BIT_ULL(POST_BEYOND) |	\
-	 BIT_ULL(POST_OTHER) | BIT_ULL(POST_REGISTERS) | BIT_ULL(POST_FLAGS) |	\
-	 BIT_ULL(POST_INTERRUPTS) | BIT_ULL(POST_THIRD_CHANGED) |			\
-	 BIT_ULL(POST_SECOND_COPY) | BIT_ULL(POST_THIRD_COPY) | BIT_ULL(POST_FAULT) |	\
-	 BIT_ULL(POST_SELF) | BIT_ULL(POST_LONG))
+	(BIT_ULL(ROW_POST_SECOND) | BIT_ULL(ROW_POST_THIRD) | BIT_ULL(ROW_POST_BEYOND) |	\
+	 BIT_ULL(ROW_POST_OTHER) | BIT_ULL(ROW_POST_REGISTERS) | BIT_ULL(ROW_POST_FLAGS) |	\
+	 BIT_ULL(ROW_POST_INTERRUPTS) | BIT_ULL(ROW_POST_THIRD_CHANGED) |			\
+	 BIT_ULL(ROW_POST_SECOND_COPY) | BIT_ULL(ROW_POST_THIRD_COPY) | BIT_ULL(ROW_POST_FAULT) |	\
+	 BIT_ULL(ROW_POST_SELF) | BIT_ULL(ROW_POST_LONG))
 #define COPY_ROWS							\
-	(BIT_ULL(SECOND_COPY) | BIT_ULL(THIRD_COPY) | BIT_ULL(POST_SECOND_COPY) |	\
-	 BIT_ULL(POST_THIRD_COPY))
-#define CALL_ROWS	(BIT_ULL(LOOK_FIRST) | BIT_ULL(PUSH_FIVE))
+	(BIT_ULL(ROW_SECOND_COPY) | BIT_ULL(ROW_THIRD_COPY) | BIT_ULL(ROW_POST_SECOND_COPY) |	\
+	 BIT_ULL(ROW_POST_THIRD_COPY))
+#define CALL_ROWS	(BIT_ULL(ROW_LOOK_FIRST) | BIT_ULL(ROW_PUSH_FIVE))
 #define API_ROWS							\
-	(BIT_ULL(REGISTER) | BIT_ULL(UNREGISTER) | BIT_ULL(ENABLE) | BIT_ULL(DISABLE))
+	(BIT_ULL(ROW_REGISTER) | BIT_ULL(ROW_UNREGISTER) | BIT_ULL(ROW_ENABLE) | BIT_ULL(ROW_DISABLE))
 #define STACK_ROWS							\
-	(BIT_ULL(RETURN_AT_ONCE) | BIT_ULL(PUSH) | BIT_ULL(PUSH_SIX) |	\
-	 BIT_ULL(PUSH_FIVE) | BIT_ULL(PUSH_AND_GO))
+	(BIT_ULL(ROW_RETURN_AT_ONCE) | BIT_ULL(ROW_PUSH) | BIT_ULL(ROW_PUSH_SIX) |	\
+	 BIT_ULL(ROW_PUSH_FIVE) | BIT_ULL(ROW_PUSH_AND_GO))
 
 /* Whether there is a return probe besides the others, and when it was registered. */
 enum matrix_returns { NO_RETURN, RETURN_LAST, RETURN_FIRST, RETURNS };
 
-static const char * const returns_desc[RETURNS] = { "", ", return probe last", ", return probe first" };
+static const char * const returns_desc[RETURNS] = {
+	"", ", return probe last", ", return probe first"
+};
 
 /**
  * struct setup - The probes that a test case registers
@@ -318,29 +328,30 @@ static struct exclusion {
 } exclusions[] = {
 	{ API_ROWS, ANY, ANY, ANY, true,
 	  "not defined yet: these may sleep and take a mutex, and nothing refuses them" },
-	{ BIT_ULL(BELOW_SP), ANY, ANY, ANY, true,
+	{ BIT_ULL(ROW_BELOW_SP), ANY, ANY, ANY, true,
 	  "nothing is promised: an interrupt overwrites what is there, too" },
 	{ POST_ROWS, ~(u32)POST_PATHS, ANY, ANY, true,
 	  "a post handler makes it another path" },
 	{ STACK_ROWS, FTRACE_PATHS, ANY, ANY, true,
 	  "ftrace restores sp" },
-	{ BIT_ULL(LOWER_SP), ~(u32)FTRACE_PATHS, ANY, ANY, true,
+	{ BIT_ULL(ROW_LOWER_SP), ~(u32)FTRACE_PATHS, ANY, ANY, true,
 	  "sp is heeded there: see what is pushed" },
 	{ COPY_ROWS, ~(u32)JUMP_PATHS, ANY, ANY, true,
 	  "only the probed instruction is displaced" },
-	{ BIT_ULL(LONG) | BIT_ULL(POST_LONG), BREAKPOINT_PATHS, ANY, ANY, true,
+	{ BIT_ULL(ROW_LONG) | BIT_ULL(ROW_POST_LONG), BREAKPOINT_PATHS, ANY, ANY, true,
 	  "interrupts are off in a breakpoint's handlers" },
-	{ BIT_ULL(LONG) | BIT_ULL(POST_LONG), ANY, HARDIRQ_NESTS | NMI_NESTS, ANY, true,
+	{ BIT_ULL(ROW_LONG) | BIT_ULL(ROW_POST_LONG), ANY, HARDIRQ_NESTS | NMI_NESTS, ANY, true,
 	  "interrupts are off there" },
-	{ BIT_ULL(INTERRUPTS) | BIT_ULL(POST_INTERRUPTS), ANY, HARDIRQ_NESTS | NMI_NESTS, ANY, true,
+	{ BIT_ULL(ROW_INTERRUPTS) | BIT_ULL(ROW_POST_INTERRUPTS), ANY,
+	  HARDIRQ_NESTS | NMI_NESTS, ANY, true,
 	  "interrupts must stay off there" },
-	{ CALL_ROWS, BIT(BOOST) | BIT(BOOST_POST), ANY, ANY, true,
+	{ CALL_ROWS, BIT(PATH_BOOST) | BIT(PATH_BOOST_POST), ANY, ANY, true,
 	  "a call is emulated" },
-	{ CALL_ROWS, BIT(STEP) | BIT(STEP_POST), ANY, ANY, true,
+	{ CALL_ROWS, BIT(PATH_STEP) | BIT(PATH_STEP_POST), ANY, ANY, true,
 	  "a call has no exception table entry" },
-	{ CALL_ROWS, BIT(OPTIMIZING) | BIT(JUMP), ANY, ANY, true,
+	{ CALL_ROWS, BIT(PATH_OPTIMIZING) | BIT(PATH_JUMP), ANY, ANY, true,
 	  "a call is emulated: that is another path" },
-	{ CALL_ROWS, BIT(OPTIMIZING_POST) | BIT(JUMP_POST), ANY, ANY, true,
+	{ CALL_ROWS, BIT(PATH_OPTIMIZING_POST) | BIT(PATH_JUMP_POST), ANY, ANY, true,
 	  "a site with post handlers at a call has no jump" },
 	{ ALL, FTRACE_PATHS, ANY, ANY,
 	  !IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) || !IS_ENABLED(CONFIG_FTRACE_MCOUNT_USE_CC),
@@ -354,17 +365,17 @@ static struct exclusion {
 	  "no jumps" },
 	{ ALL, ANY, ANY, ~(u32)BIT(NO_RETURN), !IS_ENABLED(CONFIG_KRETPROBES),
 	  "no return probes" },
-	{ ALL, ANY, BIT(NMI_IN_RETURN), ANY, !IS_ENABLED(CONFIG_KRETPROBES),
+	{ ALL, ANY, BIT(NEST_NMI_IN_RETURN), ANY, !IS_ENABLED(CONFIG_KRETPROBES),
 	  "no return probes" },
-	{ ALL, ANY, BIT(SOFTIRQ_IN_BREAKPOINT) | BIT(HARDIRQ_IN_BREAKPOINT), ANY, true,
+	{ ALL, ANY, BIT(NEST_SOFTIRQ_IN_BREAKPOINT) | BIT(NEST_HARDIRQ_IN_BREAKPOINT), ANY, true,
 	  "interrupts are off in a breakpoint's handlers" },
 	{ ALL, ANY, SOFTIRQ_NESTS, ANY, IS_ENABLED(CONFIG_PREEMPT_RT),
 	  "softirqs are threads" },
-	{ BIT_ULL(FAULT) | BIT_ULL(POST_FAULT), ANY, ANY, ANY,
+	{ BIT_ULL(ROW_FAULT) | BIT_ULL(ROW_POST_FAULT), ANY, ANY, ANY,
 	  IS_ENABLED(CONFIG_TRACE_IRQFLAGS) && !IS_ENABLED(CONFIG_TRACE_IRQFLAGS_NMI),
 	  "lockdep thinks that interrupts are on in a breakpoint's handler" },
 #define NO_CMPXCHG16B	(ARRAY_SIZE(exclusions) - 2)
-	{ BIT_ULL(CMPXCHG), ANY, ANY, ANY, false,
+	{ BIT_ULL(ROW_CMPXCHG), ANY, ANY, ANY, false,
 	  "the CPU does not have this instruction" },
 #define NO_NMI		(ARRAY_SIZE(exclusions) - 1)
 	{ ALL, ANY, NMI_NESTS, ANY, false,
@@ -1160,7 +1171,7 @@ static struct kretprobe outer_return_probe;
 
 static int register_outer_return(void)
 {
-	const struct matrix_code *c = outer_code(&nests[NMI_IN_RETURN]);
+	const struct matrix_code *c = outer_code(&nests[NEST_NMI_IN_RETURN]);
 
 	memset(&outer_return_probe, 0, sizeof(outer_return_probe));
 	outer_return_probe.kp.addr = (kprobe_opcode_t *)c->code + c->at[0];
