@@ -929,8 +929,11 @@ static enum hrtimer_restart end_long(struct hrtimer *timer)
 /* Interrupts come meanwhile. */
 static void take_long(void)
 {
-	if (irqs_disabled())
+	if (irqs_disabled()) {
+		if (cell.input)
+			note('!');
 		return;
+	}
 	WRITE_ONCE(long_enough, false);
 	hrtimer_start(&long_timer, ns_to_ktime(2 * NSEC_PER_MSEC), HRTIMER_MODE_REL_PINNED_HARD);
 	for (unsigned int i = 0; !READ_ONCE(long_enough) && i < 1000 * 1000; i++)
