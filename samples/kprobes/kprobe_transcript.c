@@ -222,12 +222,14 @@ static void tell_events(const char *what)
  * @skips:	Behind how many bytes the pre handler lets execution go on; 0: it does
  *		not change it.
  * @calls:	What the pre handler calls.
+ * @disabled:	Whether it is registered as a disabled one.
  */
 struct probe {
 	struct kprobe kp;
 	int number;
 	unsigned int skips;
 	int (*calls)(int value);
+	bool disabled;
 };
 
 static struct probe probes[PROBES];
@@ -328,7 +330,7 @@ static int tell_errors(void)
 		"entry_SYSCALL_64", "kprobe_int3_handler", "get_kprobe", "irqentry_nmi_enter",
 		"on_hit", "__SCT__might_resched",
 	};
-	static const unsigned int offsets[] = { 1, 2, 3, 4, 5, 7, 0x1000, 0x7fffffff, 0xffffffff };
+	static const unsigned int offsets[] = { 1, 2, 3, 4, 5, 7, 0x7fffffff, 0xffffffff };
 	void *heap __free(kfree) = kzalloc(64, GFP_KERNEL);
 	void *page = vzalloc(PAGE_SIZE);
 	int on_stack = 0;
@@ -373,6 +375,9 @@ static int tell_errors(void)
 	probes[0].kp.symbol_name = "transcript_body";
 	probes[0].kp.pre_handler = NULL;
 	try_probe("it has no handler", &probes[0]);
+	try_symbol("transcript_body", 0);
+	probes[0].kp.addr = NULL;
+	try_probe("the same again, its flags as they were left", &probes[0]);
 	return 0;
 }
 
@@ -570,7 +575,7 @@ static int do_word(char word, struct probe *probe, const struct site *site)
 	case 'd':
 		return disable_kprobe(p);
 	case 'D':
-		p->flags |= KPROBE_FLAG_DISABLED;
+		probe->disabled = true;
 		return 0;
 	case 'P':
 		p->post_handler = on_done;
@@ -599,6 +604,7 @@ static void place_probe(struct probe *probe, const struct site *site)
 	probe->kp.addr = NULL;
 	probe->kp.symbol_name = site->symbol;
 	probe->kp.offset = site->offset;
+	probe->kp.flags = probe->disabled ? KPROBE_FLAG_DISABLED : 0;
 }
 
 static void call_settled(bool changed)
@@ -616,8 +622,8 @@ static void tell_script(const struct site *site, const char *script)
 	if (*script == '!' && !strcmp(site->name, "fentry"))
 		return;
 	script += *script == '!';
-	/* Not what was pushed. */
-	if (strchr(script, 'S') && !strcmp(site->name, "popfq"))
+	/* Not what was pushed; and Linux 6.12 goes on in the midst of a jump. */
+	if (strchr(script, 'S') && (settle || !strcmp(site->name, "popfq")))
 		return;
 	pr_info("script at %s: %s\n", site->name, script);
 	clear_probes();
@@ -763,8 +769,9 @@ static void clear_return_probes(const char *symbol)
 static void tell_return_probe(const char *what, const struct kretprobe *rp)
 {
 	tell_probe(what, &rp->kp);
-	pr_info("        maxactive %d, nmissed %d, data_size %zu, post handler %s\n",
-		rp->maxactive, rp->nmissed, rp->data_size, rp->kp.post_handler ? "set" : "NULL");
+	pr_info("    %s, calls: maxactive %d, nmissed %d, data_size %zu, post handler %s\n",
+		what, rp->maxactive, rp->nmissed, rp->data_size,
+		rp->kp.post_handler ? "set" : "NULL");
 }
 
 static void call_returns(void)
@@ -801,7 +808,7 @@ static void tell_return_places(void)
 		{ "transcript_traced", 0 }, { "transcript_traced", 1 }, { "transcript_traced", 4 },
 		{ "transcript_traced", 9 }, { "transcript_body", 0 },
 		{ "transcript_body", ENTRY_BYTES }, { "transcript_body", ENTRY_BYTES + 1 },
-		{ "transcript_body", ENTRY_BYTES + 2 }, { "no_such_function", 0 }, { "__switch_to", 0 },
+		{ "transcript_body", ENTRY_BYTES + 2 }, { "no_such_function", 0 },
 		{ "exc_int3", 0 }, { "survey_data", 0 }, { NULL, 0 }, { "transcript_recurse", 0 },
 	};
 	char what[64];
