@@ -103,8 +103,6 @@ static noinline int transcript_survey(int value)
 	default:
 		survey_data = value / 3;
 	}
-	if (value == 54321)
-		BUG();
 	return survey_data << (value & 7);
 }
 
@@ -133,6 +131,7 @@ static noinline notrace void transcript_odd(void)
 		     "int3\n\t"			/* 40 */
 		     "nop");			/* 41 */
 }
+
 STACK_FRAME_NON_STANDARD(transcript_odd);
 
 static const u8 odd_places[] = {
@@ -246,12 +245,14 @@ static notrace int on_hit(struct kprobe *p, struct pt_regs *regs)
 	instruction_pointer_set(regs, (unsigned long)p->addr + probe->skips);
 	return 1;
 }
+
 NOKPROBE_SYMBOL(on_hit);
 
 static notrace void on_done(struct kprobe *p, struct pt_regs *regs, unsigned long flags)
 {
 	add_event('z', container_of(p, struct probe, kp)->number);
 }
+
 NOKPROBE_SYMBOL(on_done);
 
 /* What no registration leaves as it is by chance. */
@@ -323,15 +324,16 @@ static void try_flags(const char *what, u32 flags)
 
 static int tell_errors(void)
 {
+	void *heap __free(kfree) = kzalloc(64, GFP_KERNEL);
 	static const char * const symbols[] = {
 		"transcript_body", "transcript_traced", "kernel_clone", "no_such_function", "",
 		"kprobe_transcript:transcript_body", "no_such_module:transcript_body",
-		"jiffies", "linux_banner", "survey_data", "start_kernel", "exc_int3", "asm_exc_int3",
+		"jiffies", "linux_banner", "survey_data", "start_kernel",
+		"exc_int3", "asm_exc_int3",
 		"entry_SYSCALL_64", "kprobe_int3_handler", "get_kprobe", "irqentry_nmi_enter",
 		"on_hit", "__SCT__might_resched",
 	};
 	static const unsigned int offsets[] = { 1, 2, 3, 4, 5, 7, 0x7fffffff, 0xffffffff };
-	void *heap __free(kfree) = kzalloc(64, GFP_KERNEL);
 	void *page = vzalloc(PAGE_SIZE);
 	int on_stack = 0;
 
@@ -401,7 +403,8 @@ static int tell_survey(void)
 		clear_probes();
 		probes[0].kp.addr = function + offset;
 		err = register_kprobe(&probes[0].kp);
-		pr_info("survey +%#lx: %s, opcode %02x\n", offset, name_of(err), probes[0].kp.opcode);
+		pr_info("survey +%#lx: %s, opcode %02x\n", offset, name_of(err),
+			probes[0].kp.opcode);
 		if (!err)
 			unregister_kprobe(&probes[0].kp);
 	}
@@ -487,8 +490,11 @@ static int tell_arrays(void)
 {
 	static const char * const arrays[] = {
 		"m", "ma", "am", "mm", "mmm", "maf", "ff", "fmfa", "D", "Dm", "mD", "Df",
-		"x", "b", "o", "n", "B", "mx", "xm", "mb", "bm", "mo", "om", "mn", "nm", "mB", "Bm", "fx",
-		"fo", "xb", "bx", "xo", "ox", "bo", "ob", "xn", "nx", "bn", "nb", "on", "no", "mxb", "mbx",
+		"x", "b", "o", "n", "B",
+		"mx", "xm", "mb", "bm", "mo", "om", "mn", "nm", "mB", "Bm", "fx",
+		"fo",
+		"xb", "bx", "xo", "ox", "bo", "ob",
+		"xn", "nx", "bn", "nb", "on", "no", "mxb", "mbx",
 		"mobx", "mxob", "m=", "f=", "ma=",
 	};
 	struct kprobe *one = &probes[0].kp;
@@ -554,7 +560,8 @@ static const char * const scripts[] = {
 	"r0 D1 r1 c e1 c d0 c u0 u1 c", "D0 D1 r0 r1 c e1 e0 c u1 u0",
 	"A2 c R2 c", "!P1 A2 c d0 d1 d2 c e2 e1 e0 c R1 c u2 c", "r3 A2 c u3 c R2 c",
 	"A3 d3 c R3 c", "r0 r1 d0 d1 c r2 c u2 c e1 c u0 u1",
-	"S0 r0 c u0", "S0 P0 r0 c u0", "!r0 S1 P1 r1 r2 c u1 c u0 u2", "!S0 r0 r1 P2 r2 c d0 c R2 c",
+	"S0 r0 c u0", "S0 P0 r0 c u0",
+	"!r0 S1 P1 r1 r2 c u1 c u0 u2", "!S0 r0 r1 P2 r2 c d0 c R2 c",
 };
 
 static int do_word(char word, struct probe *probe, const struct site *site)
@@ -672,7 +679,8 @@ static int call_body(int value)
 }
 
 /* A handler at @outer runs into probe 1, and 2 if it @shared, at @inner. */
-static void tell_nesting(const struct site *outer, const struct site *inner, bool shared, bool disabled)
+static void tell_nesting(const struct site *outer, const struct site *inner, bool shared,
+			 bool disabled)
 {
 	int n = shared ? 3 : 2;
 
@@ -734,6 +742,7 @@ static notrace int on_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 		memset(ri->data, probe->number, probe->rp.data_size);
 	return probe->ignores;
 }
+
 NOKPROBE_SYMBOL(on_entry);
 
 static notrace int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
@@ -747,6 +756,7 @@ static notrace int on_return(struct kretprobe_instance *ri, struct pt_regs *regs
 		add_event('?', probe->number);
 	return 0;
 }
+
 NOKPROBE_SYMBOL(on_return);
 
 static void clear_return_probes(const char *symbol)
@@ -816,7 +826,8 @@ static void tell_return_places(void)
 	for (unsigned int i = 0; i < ARRAY_SIZE(places); i++) {
 		clear_return_probes(places[i].symbol);
 		return_probes[0].rp.kp.offset = places[i].offset;
-		snprintf(what, sizeof(what), "%s+%#x", places[i].symbol ?: "NULL", places[i].offset);
+		snprintf(what, sizeof(what), "%s+%#x", places[i].symbol ?: "NULL",
+			 places[i].offset);
 		try_return_probe(what);
 	}
 	clear_return_probes(NULL);
