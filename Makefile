@@ -16,6 +16,7 @@ help:
 	@echo 'make bench         both measured, side by side: half an hour; QUICK=1: 5 minutes'
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make modes         jumps in kernels that preempt, or are compiled, in other ways'
+	@echo 'make configs       do our files compile in 30 other configurations? 15 minutes'
 	@echo 'make harness-test  does the harness see a guest that panics, hangs, lies?'
 	@echo 'make lint          checkpatch, kernel-doc, sparse, compiler warnings'
 	@echo 'make cross         kprobes on arm64 and riscv64: build, boot, KUnit (15 minutes)'
@@ -68,6 +69,10 @@ lint: build
 modes: build
 	@dev/modes
 
+configs: PACKAGES = --clang
+configs: build
+	@dev/configs $(CONFIGS)
+
 cross: tree
 	@dev/cross
 
@@ -80,5 +85,5 @@ series-check: series
 clean:
 	rm -rf build
 
-.PHONY: help packages tree build run reference ftrace bench shell test modes harness-test lint cross
+.PHONY: help packages tree build run reference ftrace bench shell test modes configs harness-test lint cross
 .PHONY: series series-check clean
