@@ -1291,7 +1291,35 @@ static void detour_is_kept_for_who_is_in_it(struct kunit *test)
 	expect_undisturbed_reader(test);
 }
 
-/* One that no longer suits the probes, and is to be replaced. */
+/* Detours that fill some pages. */
+#define CROWD	50
+
+static struct kprobe crowd[CROWD];
+
+static void crowd_comes(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_many;
+
+	OPTIMIZER_HIDE_VAR(start);
+	memset(crowd, 0, sizeof(crowd));
+	for (unsigned int i = 0; i < CROWD; i++) {
+		crowd[i].addr = (kprobe_opcode_t *)start + ENDBR_SIZE + 2 + i * JMP32_INSN_SIZE;
+		crowd[i].pre_handler = count_one_of_many;
+		ASSERT_REGISTERED(test, &crowd[i]);
+	}
+	ASSERT_OPTIMIZED(test, &crowd[0]);
+}
+
+static void crowd_goes(void *unused)
+{
+	for (unsigned int i = 0; i < CROWD; i++)
+		unregister_kprobe(&crowd[i]);
+}
+
+/*
+ * One that no longer suits the probes, and is to be replaced. It is the only one in its page,
+ * which is freed with it.
+ */
 static void old_detour_is_kept_for_who_is_in_it(struct kunit *test)
 {
 	unsigned long start = (unsigned long)kprobes_test_reading;
@@ -1299,15 +1327,20 @@ static void old_detour_is_kept_for_who_is_in_it(struct kunit *test)
 
 	OPTIMIZER_HIDE_VAR(start);
 	prepare_reading(test);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, crowd_goes, NULL), 0);
+	crowd_comes(test);
 	prepare_counting(test);
 	a = counting_probe(0, start + READING_IN_FRONT);
 	b = counting_probe(1, start + READING_IN_FRONT);
 	b->post_handler = do_nothing_after;
 	ASSERT_REGISTERED(test, a);
 	ASSERT_OPTIMIZED(test, a);
+	kunit_release_action(test, crowd_goes, NULL);
+	msleep(1000);	/* until their detours are free */
 	be_hit_by_reader(test);
 	ASSERT_REGISTERED(test, b);
 	KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
+	msleep(200);
 	expect_undisturbed_reader(test);
 	ASSERT_OPTIMIZED(test, b);
 }
