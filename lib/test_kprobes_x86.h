@@ -18,6 +18,7 @@
 #include <linux/notifier.h>
 #include <linux/objtool.h>
 
+#include <asm/alternative.h>
 #include <asm/asm.h>
 #include <asm/cpufeature.h>
 #include <asm/debugreg.h>
@@ -662,6 +663,41 @@ static void kernels_reserved_insn_is_not_probed(struct kunit *test)
 	KUNIT_EXPECT_GT(test, refused, 0);
 }
 
+/* An instruction with a prefix that is another one while there is only one CPU. */
+u64 kprobes_test_lock(u64 *cell);
+
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_lock\n"
+	".type kprobes_test_lock, @function\n"
+	"kprobes_test_lock:\n"
+	ASM_ENDBR
+	LOCK_PREFIX "incq (%rdi)\n"
+	"	mov (%rdi), %rax\n"
+	RETURN
+	"	int3\n"
+	".size kprobes_test_lock, . - kprobes_test_lock\n"
+	".popsection\n");
+
+/* A probe would keep the prefix from coming back with the second CPU. */
+static void patched_lock_prefix_is_not_probed(struct kunit *test)
+{
+	const u8 *code = (const u8 *)kprobes_test_lock;
+	struct kprobe *a = probe('a', NULL);
+	u64 cell = ARG;
+
+	OPTIMIZER_HIDE_VAR(code);
+	code += ENDBR_SIZE;
+	if (*code == 0xf0)
+		kunit_skip(test, "only when booted with maxcpus=1");
+	KUNIT_ASSERT_EQ(test, *code, 0x3e);
+	a->addr = (kprobe_opcode_t *)code;
+	EXPECT_REFUSED(test, a, -EINVAL);
+	a->addr = (kprobe_opcode_t *)code + 4;
+	ASSERT_REGISTERED(test, a);
+	KUNIT_EXPECT_EQ(test, kprobes_test_lock(&cell), ARG + 1);
+}
+
 #if defined(CONFIG_HAVE_STATIC_CALL_INLINE) && defined(MODULE)
 static void static_call_trampoline_is_not_probed(struct kunit *test)
 {
@@ -1137,6 +1173,7 @@ static struct kunit_case kprobes_x86_cases[] = {
 	KUNIT_CASE(load_with_zero_padding_is_not_probed),
 	KUNIT_CASE(vsyscall_page_is_not_probed),
 	KUNIT_CASE_PARAM(kernels_reserved_insn_is_not_probed, reserved_insn_gen_params),
+	KUNIT_CASE(patched_lock_prefix_is_not_probed),
 	KUNIT_CASE(static_call_trampoline_is_not_probed),
 	KUNIT_CASE_PARAM(fault_is_fixed_up, fault_gen_params),
 	KUNIT_CASE_PARAM(skipped_fault_is_fixed_up, fault_gen_params),
