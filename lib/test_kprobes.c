@@ -15,6 +15,7 @@
  * a return leaves as it was, and "optprobes-x86" where there can be a jump.
  */
 #include <linux/bug.h>
+#include <linux/cpu.h>
 #include <linux/delay.h>
 #include <linux/ftrace.h>
 #include <linux/hrtimer.h>
@@ -155,6 +156,12 @@ static noinstr noinline u64 kprobes_test_noinstr(u64 arg)
 {
 	OPTIMIZER_HIDE_VAR(arg);
 	return arg * 13 + 5;
+}
+
+static __cpuidle noinline u64 kprobes_test_idle(u64 arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg * 19 + 7;
 }
 
 /* Exported functions outside of lib/, which ftrace knows. Hardly anybody calls them. */
@@ -1263,6 +1270,8 @@ static void blacklisted_function_is_not_probed(struct kunit *test)
 
 	EXPECT_REFUSED(test, a, -EINVAL);
 	EXPECT_REFUSED(test, probe('a', "kprobes_test_noinstr"), -EINVAL);
+	/* RCU need not watch where a CPU idles. */
+	EXPECT_REFUSED(test, probe('a', "kprobes_test_idle"), -EINVAL);
 
 	/* Not anywhere inside either. */
 	a->symbol_name = NULL;
@@ -1270,6 +1279,8 @@ static void blacklisted_function_is_not_probed(struct kunit *test)
 		a->addr = (kprobe_opcode_t *)kprobes_test_blacklisted;
 		EXPECT_REFUSED(test, a, -EINVAL);
 		a->addr = (kprobe_opcode_t *)kprobes_test_noinstr;
+		EXPECT_REFUSED(test, a, -EINVAL);
+		a->addr = (kprobe_opcode_t *)kprobes_test_idle;
 		EXPECT_REFUSED(test, a, -EINVAL);
 	}
 }
@@ -1446,6 +1457,15 @@ static int __init kprobes_test_init_text(int arg)
 	return arg - 1;
 }
 
+/* Listed as long as it is there: debugfs.sh looks at what is left. */
+static int __init kprobes_test_init_blacklisted(int arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg + 1;
+}
+
+NOKPROBE_SYMBOL(kprobes_test_init_blacklisted);
+
 static struct early_probe probe_of_init_text = EARLY_PROBE("kprobes_test_init_text");
 
 /* Text that stays: what jumps where is not known yet. */
@@ -1459,12 +1479,11 @@ static const struct place early_place = {
 	"kprobes_test_early", kprobes_test_early, kprobes_test_early, ARG * 17 + 6
 };
 
-static struct early_probe probe_of_early_place = EARLY_PROBE("kprobes_test_early");
-
 /* What is reserved in the module's text is so before it is live, too. */
 enum { EARLY_LABEL, EARLY_CALL, EARLY_WARNING, EARLY_RESERVED };
 
 static int early_reserved_errors[EARLY_RESERVED];
+static int early_blacklisted_error;
 
 static int probe_early(unsigned long addr)
 {
@@ -1497,6 +1516,8 @@ static void probe_early_reserved(void)
 }
 #endif
 
+static struct early_probe probe_of_early_place = EARLY_PROBE("kprobes_test_early");
+
 static void unregister_early_probes(void)
 {
 	unregister_kprobe(&probe_of_init_text.kp);
@@ -1511,6 +1532,10 @@ static int __init kprobes_test_init(void)
 		OPTIMIZER_HIDE_VAR(init_text);
 		probe_of_init_text.error = register_kprobe(&probe_of_init_text.kp);
 		init_text(1);
+		init_text = kprobes_test_init_blacklisted;
+		OPTIMIZER_HIDE_VAR(init_text);
+		init_text(1);
+		early_blacklisted_error = probe_early((unsigned long)init_text);
 		probe_of_early_place.error = register_kprobe(&probe_of_early_place.kp);
 		probe_early_reserved();
 		wait_for_kprobe_optimizer();
@@ -1541,6 +1566,7 @@ static void init_text_is_probed_until_it_is_gone(struct kunit *test)
 
 	if (!IS_MODULE(CONFIG_KPROBES_SANITY_TEST))
 		kunit_skip(test, "not a module");
+	KUNIT_EXPECT_EQ(test, early_blacklisted_error, -EINVAL);
 	KUNIT_ASSERT_EQ(test, probe_of_init_text.error, 0);
 	KUNIT_EXPECT_EQ(test, probe_of_init_text.hits, 1);
 	if (!is_linked(early))
