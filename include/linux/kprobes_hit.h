@@ -132,6 +132,14 @@ static __always_inline unsigned long kprobe_hash(const struct kprobe_table *tabl
 struct kprobe *kprobe_find_further(const struct kprobe_table *table, unsigned long i,
 				   const void *addr);
 
+/* kprobe_find_first - What is in the first slot of an address: its site, another, or nobody */
+static __always_inline struct kprobe *kprobe_find_first(const void *addr)
+{
+	const struct kprobe_table *table = rcu_dereference_raw(kprobe_table);
+
+	return rcu_dereference_raw(table->slot[kprobe_hash(table, addr)]);
+}
+
 /* kprobe_find - get_kprobe(), inline */
 static __always_inline struct kprobe *kprobe_find(const void *addr)
 {

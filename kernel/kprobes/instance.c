@@ -302,14 +302,7 @@ struct kretprobe_instance *kretprobe_take_uncached(struct kretprobe_pool *pool)
 	return take_from_chunks(pool) ?: take_from_caches(pool);
 }
 
-/**
- * kretprobe_put_uncached - Give back an instance other than to this CPU's cache
- * @ri: The instance.
- *
- * Context: Any. Preemption is off. An NMI may have interrupted the same for the
- *	same pool, which only the list can cope with.
- */
-void kretprobe_put_uncached(struct kretprobe_instance *ri)
+static __always_inline void put_instance(struct kretprobe_instance *ri)
 {
 	struct kretprobe_pool *pool = ri->pool;
 
@@ -320,4 +313,25 @@ void kretprobe_put_uncached(struct kretprobe_instance *ri)
 	}
 	if (push_node(&ri->llist, &returned))
 		irq_work_queue(&tend_irq_work);
+}
+
+/**
+ * kretprobe_put_uncached - Give back an instance other than to this CPU's cache
+ * @ri: The instance.
+ *
+ * What this calls may be return-probed: it is no hit, or the return from it would
+ * come by here again.
+ *
+ * Context: Any. Preemption is off. An NMI may have interrupted the same for the
+ *	same pool, which only the list can cope with.
+ */
+void kretprobe_put_uncached(struct kretprobe_instance *ri)
+{
+	bool busy = kprobe_running();
+
+	if (!busy)
+		kprobe_busy_begin();
+	put_instance(ri);
+	if (!busy)
+		kprobe_busy_end();
 }

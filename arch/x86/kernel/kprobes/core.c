@@ -762,13 +762,15 @@ static const char * const hit_path[] __initconst = {
 	"return_to_handler",
 	"preempt_schedule_notrace",
 	"preempt_schedule_notrace_thunk",
+	/* every return from an exception on Xen PV */
+	"xen_iret",
+	"xenpv_restore_regs_and_return_to_usermode",
 	/* asked before us whether the breakpoint is theirs; and what they call */
 	"kgdb_ll_trap",
 	"__kgdb_notify",
 	/* called on the way into a breakpoint exception and out of it */
 	"trace_hwlat_callback",
 	"trace_osnoise_callback",
-	"trace_clock_local",
 };
 
 int __init arch_populate_kprobe_blacklist(void)

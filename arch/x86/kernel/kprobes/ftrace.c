@@ -24,13 +24,12 @@ static noinstr unsigned long run_post_handlers(struct kprobe *kp, struct pt_regs
  * The stack pointer is not a handler's to change: ftrace returns by its own, and
  * the function graph tracer and fprobes believe this one.
  */
-static __always_inline void ftrace_handle_hit(struct kprobe *kp, unsigned long ip,
-					      struct pt_regs *regs, bool nested)
+static __always_inline void ftrace_handle_hit(struct kprobe *kp, struct pt_regs *regs, bool nested)
 {
 	unsigned long return_ip = regs->ip;
 
 	/* As after a breakpoint, whichever way the probe is armed. */
-	regs->ip = ip + INT3_INSN_SIZE;
+	regs->ip = (unsigned long)kp->addr + INT3_INSN_SIZE;
 	if (unlikely(call_pre_handlers(kp, regs, nested)))
 		return_ip = kprobe_detoured_ip(regs->ip);
 	else if (unlikely(site_of(kp)->has_post))
@@ -43,10 +42,18 @@ static __always_inline void ftrace_handle_hit(struct kprobe *kp, unsigned long i
 		leave_outermost_hit();
 }
 
-static noinstr void ftrace_nested_hit(struct kprobe *kp, struct pt_regs *regs)
+/* A hit that nests, or whose site is not in its first slot; or none, for this ops. */
+static noinstr void ftrace_other_hit(unsigned long ip, const struct ftrace_ops *ops,
+				     struct pt_regs *regs)
 {
-	if (is_hit_from_above(0))
-		ftrace_handle_hit(kp, (unsigned long)kp->addr, regs, true);
+	struct kprobe *kp = kprobe_find((void *)ip);
+
+	if (!kp || site_of(kp)->ops != ops)
+		return;
+	if (!kprobe_running())
+		ftrace_handle_hit(kp, regs, false);
+	else if (is_hit_from_above(0))
+		ftrace_handle_hit(kp, regs, true);
 	else
 		kprobes_inc_nmissed_count(kp);
 }
@@ -70,13 +77,11 @@ noinstr void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 	struct kprobe *kp;
 
 	preempt_disable_notrace();
-	kp = kprobe_find((void *)ip);
-	if (likely(kp && site_of(kp)->ops == ops)) {
-		if (unlikely(kprobe_running()))
-			ftrace_nested_hit(kp, regs);
-		else
-			ftrace_handle_hit(kp, ip, regs, false);
-	}
+	kp = kprobe_find_first((void *)ip);
+	if (likely(kp->addr == (void *)ip && site_of(kp)->ops == ops && !kprobe_running()))
+		ftrace_handle_hit(kp, regs, false);
+	else
+		ftrace_other_hit(ip, ops, regs);
 	preempt_enable_notrace();
 }
 
