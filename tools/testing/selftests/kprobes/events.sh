@@ -17,7 +17,7 @@ check "it is listed, disabled" list_has ' k  kernel_clone\+0x[0-9a-f]+ .*\[DISAB
 work
 check "it is not hit while it is disabled" [ "$(hits clone)" = 0 ]
 check "it is enabled" enable_event clone 1
-refuse "it is not listed as disabled" list_has '\[DISABLED\]'
+check_not "it is not listed as disabled" list_has '\[DISABLED\]'
 work
 check "it is hit" [ "$(hits clone)" -ge 3 ]
 check "it has missed nothing" [ "$(missed clone)" = 0 ]
@@ -36,8 +36,8 @@ sleep 0.1
 check "the event on an address is hit" [ "$(hits address)" -ge 3 ]
 check "the event with arguments has them" grep -Eq 'sleep: .* mode=[0-9]+$' $tracing/trace
 
-refuse "an event on an unknown function is refused" add_event 'p:kprobes/bad no_such_function'
-refuse "an event on a blacklisted function is refused" add_event 'p:kprobes/bad get_kprobe'
+refuse "an event on an unknown function is refused" "No such file" add_event 'p:kprobes/bad no_such_function'
+refuse "an event on a blacklisted function is refused" "Invalid argument" add_event 'p:kprobes/bad get_kprobe'
 remove_events
 check "all events are removed" [ -z "$(cat $tracing/kprobe_events)" ]
 check "nothing is left" [ -z "$(cat $kprobes/list)" ]

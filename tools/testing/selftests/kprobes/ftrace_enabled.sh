@@ -82,5 +82,5 @@ else
 fi
 remove_events
 check "no probe is left" [ -z "$(cat $kprobes/list)" ]
-refuse "ftrace calls for no probe" \
+check_not "ftrace calls for no probe" \
 	grep -w 'do_rmdir\|set_fs_pwd\|do_nanosleep' $tracing/enabled_functions

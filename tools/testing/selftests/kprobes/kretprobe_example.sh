@@ -21,6 +21,9 @@ says() {	# PATTERN
 	grep -E "kretprobe_example: $1" "$output.log" || { cat "$output.log"; return 1; }
 }
 
+# What modprobe makes of -ENOENT.
+not_found='No such file\|unknown symbol in module'
+
 plan 21
 check "a return probe on kernel_clone()" load kernel_clone
 check "it is listed" grep " r  kernel_clone+0x" $kprobes/list
@@ -35,10 +38,10 @@ check "it is removed" unload
 check "nothing was missed" says 'kernel_clone is probed no more, missed 0'
 check "it is not listed" [ -z "$(cat $kprobes/list)" ]
 /bin/true
-refuse "a function is not found" load no_such_function
+refuse "a function is not found" "$not_found" load no_such_function
 check "this is said" says 'cannot probe the return of no_such_function: (-ENOENT|-2)$'
-refuse "a function must not be probed" load get_kprobe
-refuse "a place is not a function's entry" load kernel_clone+0x20
+refuse "a function must not be probed" "Invalid argument" load get_kprobe
+refuse "an offset is no part of a name" "$not_found" load kernel_clone+0x20
 
 # Calls return when the probe has gone: that came before it, and under it.
 sleep 0.5 &

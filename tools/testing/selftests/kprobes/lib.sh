@@ -58,11 +58,26 @@ check() {	# NAME COMMAND...: the command succeeds
 	result $status "$name"
 }
 
-refuse() {	# NAME COMMAND...: the command fails
+check_not() {	# NAME COMMAND...: the command fails
 	name=$1
 	shift
 	! "$@" >"$output" 2>&1
 	result $? "$name"
+}
+
+refuse() {	# NAME ERROR COMMAND...: the command fails with this error, as users are told it
+	name=$1
+	error=$2
+	shift 2
+	! "$@" >"$output" 2>&1 && grep -q "$error" "$output"
+	status=$?
+	[ $status = 0 ] || sed "s/^/# not $error: /" "$output"
+	result $status "$name"
+}
+
+# Not every shell's echo tells errors.
+write() {	# TEXT FILE
+	echo "$1" | cat >>"$2"
 }
 
 has_config() {	# OPTION: it is y or m
@@ -101,7 +116,7 @@ need_no_events() {
 }
 
 add_event() {	# DEFINITION
-	echo "$1" >>$tracing/kprobe_events
+	write "$1" $tracing/kprobe_events
 }
 
 # At an instruction that is not the function's first, nor what ftrace changes.

@@ -51,7 +51,7 @@ for round in 1 2; do
 	check "the thread has not returned, $round" [ "$(hits thread)" = $((round - 1)) ]
 	check "the module is unloaded, $round" unload
 	check "the thread has returned, $round" [ "$(hits thread)" = $round ]
-	refuse "no probe is said to be somewhere, $round" grep "$module\|+0x" $kprobes/list
+	check_not "no probe is said to be somewhere, $round" grep "$module\|+0x" $kprobes/list
 done
 check "the thread has returned 0" grep -q 'thread: .*ret=0' $tracing/trace
 
@@ -62,5 +62,5 @@ check "the event is disabled while the thread runs" enable_event thread 0
 remove_events
 check "it is removed" [ -z "$(cat $kprobes/list)" ]
 check "the module is unloaded without it" unload
-refuse "the thread has returned without it" is_running
+check_not "the thread has returned without it" is_running
 check "nothing is left" [ -z "$(cat $kprobes/list)" ]

@@ -25,7 +25,7 @@ on_exit remove_events
 echo 1 >$knob
 
 set_knob() {
-	echo "$1" >$knob
+	write "$1" $knob
 }
 
 # Where an event is, as the list has it.
@@ -179,7 +179,7 @@ fi
 check "without probes there are no jumps" [ "$(number probes)/$(number jump)" = 0/0 ]
 check "without probes numbers add up" adds_up
 check "they have their format" are_stats $kprobes/stats
-refuse "others cannot read them" su -s /bin/sh nobody -c "cat $kprobes/stats"
+refuse "others cannot read them" "Permission denied" su -s /bin/sh nobody -c "cat $kprobes/stats"
 
 # One
 
@@ -193,7 +193,7 @@ check "the neighbour is counted as disarmed" \
 check "numbers add up" adds_up
 
 enable_event jump 0
-refuse "disabled, it is not optimised" is_optimized jump
+check_not "disabled, it is not optimised" is_optimized jump
 seen=$(hits jump)
 work
 check "it is not hit" [ "$(hits jump)" = "$seen" ]
@@ -202,7 +202,7 @@ check "enabled, it is optimised again" is_optimized jump
 check "it is hit again" hit_by_work jump
 
 enable_event near 1
-refuse "with an enabled neighbour it is not optimised" is_optimized jump
+check_not "with an enabled neighbour it is not optimised" is_optimized jump
 check "that is said to be the reason" \
 	[ "$(number 'without a jump, another probe is in the way')" = 1 ]
 check "it is hit" hit_by_work jump
@@ -211,14 +211,14 @@ check "numbers add up with both" adds_up
 enable_event near 0
 check "with the neighbour disabled it is optimised" is_optimized jump
 enable_event near 1
-refuse "with the neighbour enabled again it is not" is_optimized jump
+check_not "with the neighbour enabled again it is not" is_optimized jump
 enable_event near 0
 add_event '-:kprobes/near'
 check "with the neighbour removed it is" is_optimized jump
 check "it is hit as a jump" hit_by_work jump
 
 echo 0 >$kprobes/enabled
-refuse "with all probes switched off it is not optimised" is_optimized jump
+check_not "with all probes switched off it is not optimised" is_optimized jump
 echo 1 >$kprobes/enabled
 check "with all switched on it is" is_optimized jump
 
@@ -231,7 +231,7 @@ check "then nothing is optimised" [ "$(optimized)/$(number jump)" = 0/0 ]
 check "that is said to be the reason, too" [ "$(number 'without a jump, switched off')" = 1 ]
 check "there are hits" hit_by_work jump
 for bad in 2 -1 x ""; do
-	refuse "\"$bad\" is refused" set_knob "$bad"
+	refuse "\"$bad\" is refused" "Invalid argument" set_knob "$bad"
 done
 check "that has changed nothing" [ "$(cat $knob)/$(optimized)" = 0/0 ]
 check "it can be switched on" set_knob 1

@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Why there is no jump: what is told of instructions of which it is known, those of
+# test_kprobes. It probes them, too: see "unfit_insn_keeps_its_breakpoint" there.
+. ./lib.sh
+
+[ -e $knob ] || skip_all "no jumps"
+[ "$(uname -m)" = x86_64 ] || skip_all "not x86-64"
+modprobe test_kprobes 2>/dev/null && lsmod | grep -q '^test_kprobes ' ||
+	skip_all "test_kprobes is no module"
+modinfo kprobe_example >/dev/null 2>&1 || skip_all "no module kprobe_example"
+on_exit 'modprobe -r kprobe_example 2>/dev/null'
+offset=0
+! has_config X86_KERNEL_IBT || offset=4
+
+# Who opens the list waits for the optimiser.
+cause_is() {	# SNIPPET CAUSE
+	modprobe kprobe_example symbol="test_kprobes:kprobes_test_opt_$1" offset=$offset ||
+		return 1
+	cat $kprobes/list
+	grep '^without a jump' $kprobes/stats
+	told=$(number "without a jump, $2")
+	jumps=$(number jump)
+	modprobe -r kprobe_example
+	[ "$told/$jumps" = 1/0 ]
+}
+
+plan 8
+check "nothing is probed" [ -z "$(cat $kprobes/list)" ]
+check "a branch" cause_is jcc_back "something may jump behind the first instruction"
+check "a fixup" cause_is extable_first "faults of an instruction are fixed up"
+check "a fixup of what follows" cause_is extable_last "faults of an instruction are fixed up"
+check "a trap" cause_is trap "an instruction cannot be moved"
+check "a loop" cause_is loop "an instruction cannot be moved"
+check "the next function" cause_is next_function \
+	"too near to the end of the function, or out of reach"
+check "a jump label" cause_is label_last "others patch the text"
