@@ -18,6 +18,10 @@ static char *symbol = "kernel_clone";
 module_param(symbol, charp, 0444);
 MODULE_PARM_DESC(symbol, "function to probe");
 
+static unsigned int offset;
+module_param(offset, uint, 0444);
+MODULE_PARM_DESC(offset, "of the instruction in it");
+
 /* Before the instruction runs. Preemption is off: nothing here may sleep. */
 static int on_call(struct kprobe *p, struct pt_regs *regs)
 {
@@ -42,6 +46,7 @@ static int __init example_init(void)
 	int err;
 
 	probe.symbol_name = symbol;
+	probe.offset = offset;
 	err = register_kprobe(&probe);
 	if (err) {
 		pr_err("cannot probe %s: %pe\n", symbol, ERR_PTR(err));
