@@ -20,13 +20,11 @@ cause_is() {	# SNIPPET CAUSE
 	cat $kprobes/list
 	grep '^without a jump' $kprobes/stats
 	told=$(number "without a jump, $2")
-	jumps=$(number jump)
 	modprobe -r kprobe_example
-	[ "$told/$jumps" = 1/0 ]
+	[ "$told" = 1 ]
 }
 
-plan 8
-check "nothing is probed" [ -z "$(cat $kprobes/list)" ]
+plan 7
 check "a branch" cause_is jcc_back "something may jump behind the first instruction"
 check "a fixup" cause_is extable_first "faults of an instruction are fixed up"
 check "a fixup of what follows" cause_is extable_last "faults of an instruction are fixed up"
