@@ -715,6 +715,77 @@ static void neighbour_is_at_the_last_byte(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, code, original, TEXT_BYTES);
 }
 
+/* --------------------------------------------------- what passes of itself */
+
+/**
+ * struct obstacle - What keeps a jump away for a while, though nothing is wrong with the text
+ * @desc:	What it is like.
+ * @symbol:	A function that the optimiser calls,
+ * @result:	and what that returns meanwhile.
+ */
+static const struct obstacle {
+	const char *desc;
+	const char *symbol;
+	long result;
+} obstacles[] = {
+	{ "no memory", "get_optinsn_slot_for", 0 },
+	{ "breakpoint of kgdb", "arch_check_optimized_kprobe", -EBUSY },
+};
+
+KUNIT_ARRAY_PARAM_DESC(obstacle, obstacles, desc);
+
+/* Nothing else. */
+void kprobes_test_return(void);
+
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_return\n"
+	".type kprobes_test_return, @function\n"
+	"kprobes_test_return:\n"
+	ASM_ENDBR
+	RETURN
+	"	int3\n"
+	".size kprobes_test_return, . - kprobes_test_return\n"
+	".popsection\n");
+
+static long obstacle_result;
+static bool obstacle_is_there;
+static atomic_t obstructions;
+
+static int obstruct(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (!READ_ONCE(obstacle_is_there))
+		return 0;
+	atomic_inc(&obstructions);
+	regs->ax = obstacle_result;
+	regs->ip = (unsigned long)kprobes_test_return;
+	return 1;
+}
+
+static void jump_comes_when_an_obstacle_has_gone(struct kunit *test)
+{
+	const struct obstacle *obstacle = test->param_value;
+	struct kprobe *a = probe('a', TARGET->symbol);
+	struct kprobe *b = probe('b', obstacle->symbol);
+	unsigned long end;
+
+	b->pre_handler = obstruct;
+	obstacle_result = obstacle->result;
+	WRITE_ONCE(obstacle_is_there, true);
+	atomic_set(&obstructions, 0);
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, a);
+	msleep(500);
+	KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
+	KUNIT_EXPECT_GT(test, atomic_read(&obstructions), 0);
+	EXPECT_CALL(test, TARGET, "a");
+	WRITE_ONCE(obstacle_is_there, false);
+	for (end = jiffies + 15 * HZ; !kprobe_optimized(a) && time_before(jiffies, end);)
+		msleep(100);
+	KUNIT_EXPECT_TRUE(test, kprobe_optimized(a));
+	EXPECT_CALL(test, TARGET, "a");
+}
+
 /* ------------------------------------------------------------ many probes */
 
 #define MANY	1000
@@ -895,6 +966,30 @@ static void hits_are_counted_while_a_jump_label_is_flipped(struct kunit *test)
 
 static void do_nothing_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
 {
+}
+
+/* Of two ftrace_ops, the one with post handlers and the one without, one counts each call. */
+static void hits_are_counted_while_post_handlers_come_and_go(struct kunit *test)
+{
+	struct kprobe *a, *b;
+
+	if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE))
+		kunit_skip(test, "no probes through ftrace");
+	prepare_counting(test);
+	a = counting_probe(0, (unsigned long)text(TRACED));
+	b = counting_probe(1, (unsigned long)text(TRACED));
+	b->post_handler = do_nothing_after;
+	ASSERT_REGISTERED(test, a);
+	begin_load(test, call_mktime64, TRACED->result, TRACED->result);
+	for (unsigned int i = 0; i < 50; i++) {
+		ASSERT_REGISTERED(test, b);
+		usleep_range(100, 2000);
+		unregister_kprobe(b);
+	}
+	expect_load(test);
+	kunit_release_action(test, unregister_counting, NULL);
+	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&counting[0].hits), atomic_read(&load.results));
 }
 
 #define STORM	(2 * HZ)
@@ -1778,9 +1873,11 @@ static struct kunit_case optprobes_x86_cases[] = {
 	KUNIT_CASE_SLOW(probe_comes_before_an_optimized_one),
 	KUNIT_CASE(all_neighbours_are_probed),
 	KUNIT_CASE(neighbour_is_at_the_last_byte),
+	KUNIT_CASE_PARAM(jump_comes_when_an_obstacle_has_gone, obstacle_gen_params),
 	KUNIT_CASE_SLOW(many_probes_are_optimized),
 	KUNIT_CASE_SLOW(jump_label_is_flipped_under_load),
 	KUNIT_CASE_SLOW(hits_are_counted_while_a_jump_label_is_flipped),
+	KUNIT_CASE_SLOW(hits_are_counted_while_post_handlers_come_and_go),
 	KUNIT_CASE_SLOW(probes_come_and_go_under_load),
 	KUNIT_CASE_SLOW(crowd_comes_and_goes_under_load),
 	KUNIT_CASE_SLOW(cpus_come_and_go_under_load),
