@@ -40,19 +40,29 @@ static_assert(offsetof(struct pcpu_hot, preempt_count) == 8);
 #endif
 #define THIS_CPU(var)		GS var "(%rip)"
 
+#define TWO_CELLS		"kprobes_test_two_cells(%rip)"
+#define NUMBER_HERE		THIS_CPU("kprobes_test_number")
+#define PAIR_HERE		THIS_CPU("kprobes_test_pair")
+
+/* Of preempt_count the lowest byte: in the highest the scheduler says what it would like. */
+#define COUNT_HERE		THIS_CPU("pcpu_hot + 8")
+
+#define LOAD_TWO_CELLS		"mov $1, %eax\n	mov $2, %edx"
+#define LEA_NUMBER		"lea kprobes_test_number(%rip), %rbx"
+
 /* Show what is there, and put back what was. */
 #define SHOW_TWO_CELLS							\
-	"mov kprobes_test_two_cells(%rip), %rax\n"			\
-	"mov kprobes_test_two_cells + 8(%rip), %rdx\n"			\
-	"movq $1, kprobes_test_two_cells(%rip)\n"			\
-	"movq $2, kprobes_test_two_cells + 8(%rip)"
+	"mov " TWO_CELLS ", %rax\n"					\
+	"mov 8 + " TWO_CELLS ", %rdx\n"					\
+	"movq $1, " TWO_CELLS "\n"					\
+	"movq $2, 8 + " TWO_CELLS
 #define SHOW_NUMBER							\
-	"mov " THIS_CPU("kprobes_test_number") ", %rbx\n"		\
-	"movq $7, " THIS_CPU("kprobes_test_number")
+	"mov " NUMBER_HERE ", %rbx\n"					\
+	"movq $7, " NUMBER_HERE
 #define SHOW_PAIR							\
-	"mov " THIS_CPU("kprobes_test_pair") ", %rax\n"			\
+	"mov " PAIR_HERE ", %rax\n"					\
 	"mov " THIS_CPU("kprobes_test_pair + 8") ", %rdx\n"		\
-	"movq $0, " THIS_CPU("kprobes_test_pair") "\n"			\
+	"movq $0, " PAIR_HERE "\n"					\
 	"movq $0, " THIS_CPU("kprobes_test_pair + 8")
 
 /* What is at label 1, and in front of it for what does not branch. */

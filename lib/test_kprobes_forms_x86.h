@@ -75,17 +75,15 @@ FORM("cmpxchg8b", "", "lock cmpxchg8b (%rsi)", "")
 FORM("cmpxchg_unlocked", "", "cmpxchg %rdx, (%rsi)", "")
 FORM("cmpxchg_byte", "", "lock cmpxchg %dl, (%rsi)", "")
 FORM("cmpxchg_reg", "", "cmpxchg %rdx, %rbx", "")
-FORM("cmpxchg16b", "", "lock cmpxchg16b kprobes_test_two_cells(%rip)", "")
-FORM("cmpxchg16b_equal", "mov $1, %eax\n	mov $2, %edx",
-     "lock cmpxchg16b kprobes_test_two_cells(%rip)", SHOW_TWO_CELLS)
+FORM("cmpxchg16b", "", "lock cmpxchg16b " TWO_CELLS, "")
+FORM("cmpxchg16b_equal", LOAD_TWO_CELLS, "lock cmpxchg16b " TWO_CELLS, SHOW_TWO_CELLS)
 FORM("xadd", "", "lock xadd %rdx, (%rsi)", "")
 FORM("xadd_unlocked", "", "xadd %edx, (%rsi)", "")
 FORM("xadd_byte", "", "lock xadd %dl, (%rsi)", "")
 FORM("lock_xchg", "", "lock xchg %rdx, (%rsi)", "")
 FORM("lock_inc", "", "lock incq (%rsi)", "")
 FORM("lock_or", "", "lock orb $1, (%rsi)", "")
-FORM("lock_sub_rip", "", "lock subl $5, kprobes_test_cell(%rip)",
-     "addl $5, kprobes_test_cell(%rip)")
+FORM("lock_add_rip", "", "lock addl $5, kprobes_test_cell(%rip)", TAKE_5)
 FORM("cmovb", "", "cmovb %rdx, %rax", "")
 FORM("cmovg_mem", "", "cmovg (%rsi), %ebx", "")
 FORM("sete", "", "sete %dl", "")
@@ -156,41 +154,33 @@ FORM("mov_to_cr0", "mov %cr0, %rbx", "mov %rbx, %cr0", "")
 FORM("clts", "", "clts", "")
 
 /* Per CPU: what is there is the same on each, before and after. */
-FORM("gs_load", "", "mov " THIS_CPU("kprobes_test_number") ", %rax", "")
-FORM("gs_load_base", "lea kprobes_test_number(%rip), %rbx", "mov " GS "(%rbx), %rax", "")
-FORM("gs_load_index", "lea kprobes_test_number(%rip), %rbx\n	mov $0, %ecx",
-     "mov " GS "(%rbx, %rcx, 8), %rax", "")
-FORM("gs_store", "", "mov %rdx, " THIS_CPU("kprobes_test_number"), SHOW_NUMBER)
-FORM("gs_store_imm", "", "movl $0x12345678, " THIS_CPU("kprobes_test_number"), SHOW_NUMBER)
-FORM("gs_inc", "", "incl " THIS_CPU("kprobes_test_number"), SHOW_NUMBER)
-FORM("gs_add", "", "add %rdx, " THIS_CPU("kprobes_test_number"), SHOW_NUMBER)
-FORM("gs_add_imm", "", "addl $0x12345678, " THIS_CPU("kprobes_test_number"), SHOW_NUMBER)
-FORM("gs_or", "", "or %rdx, " THIS_CPU("kprobes_test_number"), SHOW_NUMBER)
-FORM("gs_cmp", "", "cmpl $7, " THIS_CPU("kprobes_test_number"), "")
-FORM("gs_test", "", "testb $2, " THIS_CPU("kprobes_test_number"), "")
-FORM("gs_xchg", "", "xchg %rdx, " THIS_CPU("kprobes_test_number"), SHOW_NUMBER)
-FORM("gs_xadd", "", "xadd %rdx, " THIS_CPU("kprobes_test_number"), SHOW_NUMBER)
-FORM("gs_cmpxchg", "", "cmpxchg %rdx, " THIS_CPU("kprobes_test_number"), SHOW_NUMBER)
-FORM("gs_cmpxchg_equal", "mov $7, %eax", "cmpxchg %rdx, " THIS_CPU("kprobes_test_number"),
-     SHOW_NUMBER)
-FORM("gs_cmpxchg8b", "", "cmpxchg8b " THIS_CPU("kprobes_test_number"), SHOW_NUMBER)
-FORM("gs_cmpxchg16b", "", "cmpxchg16b " THIS_CPU("kprobes_test_pair"), "")
-FORM("gs_cmpxchg16b_equal", "mov $0, %eax\n	mov $0, %edx",
-     "cmpxchg16b " THIS_CPU("kprobes_test_pair"), SHOW_PAIR)
-FORM("gs_push", "", "pushq " THIS_CPU("kprobes_test_number"), "pop %rax")
+FORM("gs_load", "", "mov " NUMBER_HERE ", %rax", "")
+FORM("gs_load_base", LEA_NUMBER, "mov " GS "(%rbx), %rax", "")
+FORM("gs_load_index", LEA_NUMBER "\n	mov $0, %ecx", "mov " GS "(%rbx, %rcx, 8), %rax", "")
+FORM("gs_store", "", "mov %rdx, " NUMBER_HERE, SHOW_NUMBER)
+FORM("gs_store_imm", "", "movl $0x12345678, " NUMBER_HERE, SHOW_NUMBER)
+FORM("gs_inc", "", "incl " NUMBER_HERE, SHOW_NUMBER)
+FORM("gs_add", "", "add %rdx, " NUMBER_HERE, SHOW_NUMBER)
+FORM("gs_add_imm", "", "addl $0x12345678, " NUMBER_HERE, SHOW_NUMBER)
+FORM("gs_or", "", "or %rdx, " NUMBER_HERE, SHOW_NUMBER)
+FORM("gs_cmp", "", "cmpl $7, " NUMBER_HERE, "")
+FORM("gs_test", "", "testb $2, " NUMBER_HERE, "")
+FORM("gs_xchg", "", "xchg %rdx, " NUMBER_HERE, SHOW_NUMBER)
+FORM("gs_xadd", "", "xadd %rdx, " NUMBER_HERE, SHOW_NUMBER)
+FORM("gs_cmpxchg", "", "cmpxchg %rdx, " NUMBER_HERE, SHOW_NUMBER)
+FORM("gs_cmpxchg_equal", "mov $7, %eax", "cmpxchg %rdx, " NUMBER_HERE, SHOW_NUMBER)
+FORM("gs_cmpxchg8b", "", "cmpxchg8b " NUMBER_HERE, SHOW_NUMBER)
+FORM("gs_cmpxchg16b", "", "cmpxchg16b " PAIR_HERE, "")
+FORM("gs_cmpxchg16b_equal", "mov $0, %eax\n	mov $0, %edx", "cmpxchg16b " PAIR_HERE, SHOW_PAIR)
+FORM("gs_push", "", "pushq " NUMBER_HERE, "pop %rax")
 
-/*
- * What tells whether there may be preemption. Only the lowest byte of it: in the
- * highest the scheduler says what it would like.
- */
-FORM("count_load", "", "movzbl " THIS_CPU("pcpu_hot + 8") ", %eax", "")
-FORM("count_raise", "", "incb " THIS_CPU("pcpu_hot + 8"), "decb " THIS_CPU("pcpu_hot + 8"))
-FORM("count_add", "", "addb $1, " THIS_CPU("pcpu_hot + 8"), "decb " THIS_CPU("pcpu_hot + 8"))
-FORM("count_lower", "pushfq\n	incb " THIS_CPU("pcpu_hot + 8") "\n	popfq",
-     "decb " THIS_CPU("pcpu_hot + 8"), "")
-FORM("count_cmp", "", "cmpb $0, " THIS_CPU("pcpu_hot + 8"), "")
-FORM("count_xadd", "mov $1, %edx", "xadd %dl, " THIS_CPU("pcpu_hot + 8"),
-     "decb " THIS_CPU("pcpu_hot + 8"))
+/* What tells whether there may be preemption */
+FORM("count_load", "", "movzbl " COUNT_HERE ", %eax", "")
+FORM("count_raise", "", "incb " COUNT_HERE, "decb " COUNT_HERE)
+FORM("count_add", "", "addb $1, " COUNT_HERE, "decb " COUNT_HERE)
+FORM("count_lower", "pushfq\n	incb " COUNT_HERE "\n	popfq", "decb " COUNT_HERE, "")
+FORM("count_cmp", "", "cmpb $0, " COUNT_HERE, "")
+FORM("count_xadd", "mov $1, %edx", "xadd %dl, " COUNT_HERE, "decb " COUNT_HERE)
 
 /* Branches */
 BRANCH_FORM("je", "", "je 1f", ELSE_1)

@@ -50,9 +50,8 @@ enum matrix_shape {
 	SHAPES
 };
 
-/* Only the lowest byte: another bit tells of the scheduler's wishes. */
-#define PREEMPT_COUNT_BYTE	THIS_CPU("pcpu_hot + 8")
-#define READ_PREEMPT_COUNT(reg)	"movzbl " PREEMPT_COUNT_BYTE ", " reg
+#define READ_COUNT(reg)		"movzbl " COUNT_HERE ", " reg
+#define CPU_HERE		THIS_CPU("pcpu_hot + 12")
 
 static_assert(offsetof(struct pcpu_hot, cpu_number) == 12);
 
@@ -64,103 +63,127 @@ extern const struct matrix_code kprobes_test_matrix[KINDS][SHAPES];
 asm(MATRIX_TABLE("	.balign 8\n"
 		 "kprobes_test_matrix:\n"));
 
-#define MATRIX_FUNCTION(name, body)					\
-	"	.balign 16\n"						\
-	"	.type " name ", @function\n"				\
-	name ":\n"							\
-	"880:\n"							\
-	ASM_ENDBR							\
-	body								\
-	RETURN								\
-	"	int3\n"							\
-	"	.size " name ", . - 880b\n"
-
-/* The labels: 880 the function, 881 to 884 what is in matrix_code.at. */
-#define MATRIX_CODE(name, probed, first, second, third, beyond, tail)	\
-	asm(".pushsection .text\n"					\
-	    MATRIX_FUNCTION("kprobes_test_matrix_" name "_twin",	\
-			    "881: " first "\n882: " second "\n883: " third "\n884: " beyond "\n" tail) \
-	    MATRIX_FUNCTION("kprobes_test_matrix_" name "_only",	\
-			    "881: " first "\n882: 883: 884:\n")		\
-	    MATRIX_FUNCTION("kprobes_test_matrix_" name,		\
-			    "881: " probed "\n882: " second "\n883: " third "\n884: " beyond "\n" tail) \
+/*
+ * The function to probe, its twin, and the first instruction alone: nearly the same. The
+ * labels: 880 the function, 881 to 884 what is in matrix_code.at.
+ */
+#define MATRIX_CODE(name, first, second, third, beyond, tail)		\
+	asm(".irp name, " name "\n"					\
+	    ".irp suffix, _twin, _only, _probed\n"			\
+	    ".pushsection .text\n"					\
+	    ".balign 16\n"						\
+	    ".type kprobes_test_\\name\\suffix, @function\n"	\
+	    "kprobes_test_\\name\\suffix:\n"				\
+	    "880:\n"							\
+	    ASM_ENDBR							\
+	    "881:	" first "\n"					\
+	    ".ifc \\suffix,_only\n"					\
+	    "882:\n"							\
+	    "883:\n"							\
+	    "884:\n"							\
+	    ".else\n"							\
+	    "882:	" second "\n"					\
+	    "883:	" third "\n"					\
+	    "884:	" beyond "\n"					\
+	    tail							\
+	    ".endif\n"							\
+	    RETURN							\
+	    "	int3\n"							\
+	    ".size kprobes_test_\\name\\suffix, . - 880b\n"		\
 	    ".popsection\n"						\
-	    MATRIX_TABLE("	.quad kprobes_test_matrix_" name "\n"	\
-			 "	.quad kprobes_test_matrix_" name "_twin\n" \
-			 "	.quad kprobes_test_matrix_" name "_only\n" \
-			 "	.long 881b - 880b, 882b - 880b, 883b - 880b, 884b - 880b\n"))
+	    ".endr\n"							\
+	    MATRIX_TABLE("	.quad kprobes_test_\\name\\()_probed\n"	\
+			 "	.quad kprobes_test_\\name\\()_twin\n"	\
+			 "	.quad kprobes_test_\\name\\()_only\n"	\
+			 "	.long 881b - 880b, 882b - 880b\n"	\
+			 "	.long 883b - 880b, 884b - 880b\n")	\
+	    ".endr\n")
 
-#define NO_MATRIX_CODE()						\
+/* There is none of this kind and shape. */
+#define NO_MATRIX_CODE							\
 	asm(MATRIX_TABLE("	.quad 0, 0, 0\n"			\
 			 "	.long 0, 0, 0, 0\n"))
 
-/* As cx is never 0 it is not taken, but there must be no jump in front of its target. */
-#define KEEPS_JUMPS_AWAY	"jrcxz 882b\n"
+/* Only in the function that is probed. */
+#define PROBED_ONLY(lines)						\
+	".ifc \\suffix,_probed\n" lines ".endif\n"
 
-#define FIXED_UP		_ASM_EXTABLE(881b, 882f)
+/* What looks like a pointer to what a jump would displace, if only a byte of it. */
+#define KEEPS_JUMPS_AWAY						\
+	".pushsection .rodata\n"					\
+	"	.balign 8\n"						\
+	"	.quad 881b + 1\n"					\
+	".popsection\n"
 
 /* In front of a shape, which begins with the second instruction then. CF is 0. */
 #define NOT_TAKEN		"jc 884f"
 
+#define FIXED_UP		PROBED_ONLY(_ASM_EXTABLE(881b, 882f))
+
+/* Of ftrace where the function is probed, and elsewhere what it is to others. */
 #define FENTRY								\
-	"call __fentry__\n"						\
+	".ifnc \\suffix,_probed\n"					\
+	"	nopl 8(%rax, %rax)\n"					\
+	".else\n"							\
+	"	call __fentry__\n"					\
 	".pushsection __mcount_loc, \"a\"\n"				\
 	"	.balign 8\n"						\
 	"	.quad 881b\n"						\
-	".popsection\n"
+	".popsection\n"						\
+	".endif\n"
+
+/* What follows is in the order of enum matrix_kind, and of enum matrix_shape in each. */
 
 #ifdef CONFIG_FTRACE_MCOUNT_USE_CC
-#define FTRACE_CODE(shape, first, second, third, beyond)		\
-	MATRIX_CODE("ftrace_" shape, FENTRY, "nopl 8(%rax, %rax)", first, \
-		    second "\n" third, beyond, "")
+#define SHAPE(shape, first, second, third, beyond)			\
+	MATRIX_CODE("ftrace_" shape, FENTRY, first, second "\n" third, beyond, "");
+#define CALL_SHAPE(shape, first, second, third)				\
+	MATRIX_CODE("ftrace_" shape, FENTRY, first, second, third, "");
 #else
-#define FTRACE_CODE(shape, first, second, third, beyond)	NO_MATRIX_CODE()
+#define SHAPE(shape, first, second, third, beyond)	NO_MATRIX_CODE;
+#define CALL_SHAPE(shape, first, second, third)		NO_MATRIX_CODE;
 #endif
-#define BOOST_CODE(shape, first, second, third, beyond)			\
-	MATRIX_CODE("boost_" shape, first, first, second, third, beyond, KEEPS_JUMPS_AWAY)
-#define EMULATE_CODE(shape, first, second, third, beyond)		\
-	MATRIX_CODE("emulate_" shape, NOT_TAKEN, NOT_TAKEN, first, second "\n" third, beyond, \
-		    KEEPS_JUMPS_AWAY)
-#define STEP_CODE(shape, first, second, third, beyond)			\
-	MATRIX_CODE("step_" shape, first "\n" FIXED_UP, first, second, third, beyond, "")
-#define JUMP_CODE(shape, first, second, third, beyond)			\
-	MATRIX_CODE("jump_" shape, first, first, second, third, beyond, "")
-#define JUMP_EMULATE_CODE(shape, first, second, third, beyond)		\
-	MATRIX_CODE("jump_emulate_" shape, NOT_TAKEN, NOT_TAKEN, first, second "\n" third, \
-		    beyond, "")
+#include "test_kprobes_matrix_shapes_x86.h"
+#undef SHAPE
+#undef CALL_SHAPE
 
-/* Those that begin with a call: it is emulated, or displaced by a jump. */
-#define CALL_CODE(kind, tail)						\
-	MATRIX_CODE(kind "_look_first", "call kprobes_test_look", "call kprobes_test_look", \
-		    "inc %eax", "inc %ebx", "", tail)
+#define SHAPE(shape, first, second, third, beyond)			\
+	MATRIX_CODE("boost_" shape, first, second, third, beyond, KEEPS_JUMPS_AWAY);
+#define CALL_SHAPE(shape, first, second, third)		NO_MATRIX_CODE;
+#include "test_kprobes_matrix_shapes_x86.h"
+#undef SHAPE
+#undef CALL_SHAPE
 
-/* All shapes of one kind, in the order of enum matrix_shape. */
-#define MATRIX_KIND(kind, look_first)					\
-	kind("work", "inc %eax", "inc %ebx", "inc %edx", "inc %r8d\n inc %r9d"); \
-	kind("look", "inc %eax", "call kprobes_test_look", "inc %ebx", ""); \
-	look_first;							\
-	kind("count", READ_PREEMPT_COUNT("%eax"), READ_PREEMPT_COUNT("%ebx"), "", ""); \
-	kind("count_second", "inc %eax", READ_PREEMPT_COUNT("%ebx"), "", ""); \
-	kind("raise", "incb " PREEMPT_COUNT_BYTE, READ_PREEMPT_COUNT("%ebx"), \
-	     "decb " PREEMPT_COUNT_BYTE, READ_PREEMPT_COUNT("%edx"));	\
-	kind("lower", "decb " PREEMPT_COUNT_BYTE, READ_PREEMPT_COUNT("%ebx"), \
-	     "incb " PREEMPT_COUNT_BYTE, READ_PREEMPT_COUNT("%edx"));	\
-	kind("cpu", "mov " THIS_CPU("pcpu_hot + 12") ", %eax", "", "", ""); \
-	kind("xadd", "xadd %rdx, " THIS_CPU("kprobes_test_number"), \
-	     "mov " THIS_CPU("kprobes_test_number") ", %rbx", "", ""); \
-	kind("cmpxchg", "cmpxchg16b " THIS_CPU("kprobes_test_pair"), \
-	     "mov " THIS_CPU("kprobes_test_pair") ", %r8", "", ""); \
-	kind("outer", "inc %eax", "inc %ebx", "inc %edx", "inc %r8d");	\
-	kind("outer_post", "inc %eax", "inc %ebx", "inc %edx", "inc %r8d")
+#define SHAPE(shape, first, second, third, beyond)			\
+	MATRIX_CODE("emulate_" shape, NOT_TAKEN, first, second "\n" third, beyond, \
+		    KEEPS_JUMPS_AWAY);
+#define CALL_SHAPE(shape, first, second, third)				\
+	MATRIX_CODE("emulate_" shape, first, second, third, "", KEEPS_JUMPS_AWAY);
+#include "test_kprobes_matrix_shapes_x86.h"
+#undef SHAPE
+#undef CALL_SHAPE
 
-/* In the order of enum matrix_kind. */
-MATRIX_KIND(FTRACE_CODE, FTRACE_CODE("look_first", "call kprobes_test_look", "inc %eax",
-				     "inc %ebx", ""));
-MATRIX_KIND(BOOST_CODE, NO_MATRIX_CODE());
-MATRIX_KIND(EMULATE_CODE, CALL_CODE("emulate", KEEPS_JUMPS_AWAY));
-MATRIX_KIND(STEP_CODE, NO_MATRIX_CODE());
-MATRIX_KIND(JUMP_CODE, NO_MATRIX_CODE());
-MATRIX_KIND(JUMP_EMULATE_CODE, CALL_CODE("jump_emulate", ""));
+#define SHAPE(shape, first, second, third, beyond)			\
+	MATRIX_CODE("step_" shape, first "\n" FIXED_UP, second, third, beyond, "");
+#define CALL_SHAPE(shape, first, second, third)		NO_MATRIX_CODE;
+#include "test_kprobes_matrix_shapes_x86.h"
+#undef SHAPE
+#undef CALL_SHAPE
+
+#define SHAPE(shape, first, second, third, beyond)			\
+	MATRIX_CODE("jump_" shape, first, second, third, beyond, "");
+#define CALL_SHAPE(shape, first, second, third)		NO_MATRIX_CODE;
+#include "test_kprobes_matrix_shapes_x86.h"
+#undef SHAPE
+#undef CALL_SHAPE
+
+#define SHAPE(shape, first, second, third, beyond)			\
+	MATRIX_CODE("jump_emulate_" shape, NOT_TAKEN, first, second "\n" third, beyond, "");
+#define CALL_SHAPE(shape, first, second, third)				\
+	MATRIX_CODE("jump_emulate_" shape, first, second, third, "", "");
+#include "test_kprobes_matrix_shapes_x86.h"
+#undef SHAPE
+#undef CALL_SHAPE
 
 /*
  * Where a handler may go otherwise: kprobes_test_callee(), and what is returned to if

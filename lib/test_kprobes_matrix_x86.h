@@ -21,7 +21,7 @@
 #include <linux/preempt.h>
 
 #include <asm/apic.h>
-#include <asm/nmi.h>
+#include "asm/nmi.h"	/* <linux/nmi.h> does not always include it */
 
 #include "test_kprobes_matrix_code_x86.h"
 
@@ -49,34 +49,38 @@ enum {
 };
 
 static const struct hit_path paths[PATHS] = {
-	[PATH_FTRACE]	= { "ftrace", KIND_FTRACE, false, SITE_ARMED },
-	[PATH_FTRACE_POST]	= { "ftrace, post", KIND_FTRACE, true, SITE_ARMED },
-	[PATH_BOOST]		= { "boosted", KIND_BOOST, false, SITE_ARMED },
-	[PATH_BOOST_POST]	= { "boosted, post", KIND_BOOST, true, SITE_ARMED },
-	[PATH_EMULATE]	= { "emulated", KIND_EMULATE, false, SITE_ARMED },
-	[PATH_EMULATE_POST]	= { "emulated, post", KIND_EMULATE, true, SITE_ARMED },
-	[PATH_STEP]		= { "stepped", KIND_STEP, false, SITE_ARMED },
-	[PATH_STEP_POST]	= { "stepped, post", KIND_STEP, true, SITE_ARMED },
-	[PATH_OPTIMIZING]	= { "optimising", KIND_JUMP, false, SITE_OPTIMIZING },
+	[PATH_FTRACE] = { "ftrace", KIND_FTRACE, false, SITE_ARMED },
+	[PATH_FTRACE_POST] = { "ftrace, post", KIND_FTRACE, true, SITE_ARMED },
+	[PATH_BOOST] = { "boosted", KIND_BOOST, false, SITE_ARMED },
+	[PATH_BOOST_POST] = { "boosted, post", KIND_BOOST, true, SITE_ARMED },
+	[PATH_EMULATE] = { "emulated", KIND_EMULATE, false, SITE_ARMED },
+	[PATH_EMULATE_POST] = { "emulated, post", KIND_EMULATE, true, SITE_ARMED },
+	[PATH_STEP] = { "stepped", KIND_STEP, false, SITE_ARMED },
+	[PATH_STEP_POST] = { "stepped, post", KIND_STEP, true, SITE_ARMED },
+	[PATH_OPTIMIZING] = { "optimising", KIND_JUMP, false, SITE_OPTIMIZING },
 	[PATH_OPTIMIZING_POST] = { "optimising, post", KIND_JUMP, true, SITE_OPTIMIZING },
-	[PATH_OPTIMIZING_EMULATE] = { "optimising emulated", KIND_JUMP_EMULATE, false, SITE_OPTIMIZING },
-	[PATH_JUMP]		= { "jump", KIND_JUMP, false, SITE_JUMP },
-	[PATH_JUMP_POST]	= { "jump, post", KIND_JUMP, true, SITE_JUMP },
-	[PATH_JUMP_EMULATE]	= { "jump emulated", KIND_JUMP_EMULATE, false, SITE_JUMP },
+	[PATH_OPTIMIZING_EMULATE] = {
+		"optimising emulated", KIND_JUMP_EMULATE, false, SITE_OPTIMIZING
+	},
+	[PATH_JUMP] = { "jump", KIND_JUMP, false, SITE_JUMP },
+	[PATH_JUMP_POST] = { "jump, post", KIND_JUMP, true, SITE_JUMP },
+	[PATH_JUMP_EMULATE] = { "jump emulated", KIND_JUMP_EMULATE, false, SITE_JUMP },
 };
 
 /* The hit of this probe is a breakpoint. */
-#define BREAKPOINT_PATHS						\
-	(BIT(PATH_BOOST) | BIT(PATH_BOOST_POST) | BIT(PATH_EMULATE) |		\
-	 BIT(PATH_EMULATE_POST) | BIT(PATH_STEP) | BIT(PATH_STEP_POST) |	\
-	 BIT(PATH_OPTIMIZING) | BIT(PATH_OPTIMIZING_POST) | BIT(PATH_OPTIMIZING_EMULATE))
+#define BREAKPOINT_PATHS								\
+	(BIT(PATH_BOOST) | BIT(PATH_BOOST_POST) | BIT(PATH_EMULATE) |			\
+	 BIT(PATH_EMULATE_POST) | BIT(PATH_STEP) | BIT(PATH_STEP_POST) |		\
+	 BIT(PATH_OPTIMIZING) | BIT(PATH_OPTIMIZING_POST) |				\
+	 BIT(PATH_OPTIMIZING_EMULATE))
 #define FTRACE_PATHS	(BIT(PATH_FTRACE) | BIT(PATH_FTRACE_POST))
-#define POST_PATHS							\
-	(BIT(PATH_FTRACE_POST) | BIT(PATH_BOOST_POST) | BIT(PATH_EMULATE_POST) | BIT(PATH_STEP_POST) |	\
-	 BIT(PATH_OPTIMIZING_POST) | BIT(PATH_JUMP_POST))
-#define JUMP_PATHS							\
-	(BIT(PATH_OPTIMIZING) | BIT(PATH_OPTIMIZING_POST) | BIT(PATH_OPTIMIZING_EMULATE) |	\
-	 BIT(PATH_JUMP) | BIT(PATH_JUMP_POST) | BIT(PATH_JUMP_EMULATE))
+#define POST_PATHS									\
+	(BIT(PATH_FTRACE_POST) | BIT(PATH_BOOST_POST) | BIT(PATH_EMULATE_POST) |	\
+	 BIT(PATH_STEP_POST) | BIT(PATH_OPTIMIZING_POST) | BIT(PATH_JUMP_POST))
+#define JUMP_PATHS									\
+	(BIT(PATH_OPTIMIZING) | BIT(PATH_OPTIMIZING_POST) |				\
+	 BIT(PATH_OPTIMIZING_EMULATE) | BIT(PATH_JUMP) | BIT(PATH_JUMP_POST) |		\
+	 BIT(PATH_JUMP_EMULATE))
 
 /* --------------------------------------------------------------------- nesting */
 
@@ -108,38 +112,47 @@ enum {
 };
 
 static const struct nest nests[NESTS] = {
-	[NEST_ALONE]			= { "alone", IN_TASK },
-	[NEST_SOFTIRQ_IN_FTRACE]	= { "softirq in ftrace", IN_SOFTIRQ, PRE_HANDLER, KIND_FTRACE },
-	[NEST_SOFTIRQ_IN_JUMP]	= { "softirq in jump", IN_SOFTIRQ, PRE_HANDLER, KIND_JUMP },
-	[NEST_SOFTIRQ_IN_JUMP_POST]	= { "softirq in jump, post", IN_SOFTIRQ, POST_HANDLER, KIND_JUMP },
-	[NEST_SOFTIRQ_IN_BREAKPOINT]	= { "softirq in breakpoint", IN_SOFTIRQ, PRE_HANDLER, KIND_BOOST },
-	[NEST_HARDIRQ_IN_FTRACE]	= { "hardirq in ftrace", IN_HARDIRQ, PRE_HANDLER, KIND_FTRACE },
+	[NEST_ALONE] = { "alone", IN_TASK },
+	[NEST_SOFTIRQ_IN_FTRACE] = { "softirq in ftrace", IN_SOFTIRQ, PRE_HANDLER, KIND_FTRACE },
+	[NEST_SOFTIRQ_IN_JUMP] = { "softirq in jump", IN_SOFTIRQ, PRE_HANDLER, KIND_JUMP },
+	[NEST_SOFTIRQ_IN_JUMP_POST] = {
+		"softirq in jump, post", IN_SOFTIRQ, POST_HANDLER, KIND_JUMP
+	},
+	[NEST_SOFTIRQ_IN_BREAKPOINT] = {
+		"softirq in breakpoint", IN_SOFTIRQ, PRE_HANDLER, KIND_BOOST
+	},
+	[NEST_HARDIRQ_IN_FTRACE] = { "hardirq in ftrace", IN_HARDIRQ, PRE_HANDLER, KIND_FTRACE },
 	[NEST_HARDIRQ_IN_FTRACE_POST] = { "hardirq in ftrace, post", IN_HARDIRQ, POST_HANDLER,
 				     KIND_FTRACE },
-	[NEST_HARDIRQ_IN_JUMP]	= { "hardirq in jump", IN_HARDIRQ, PRE_HANDLER, KIND_JUMP },
-	[NEST_HARDIRQ_IN_BREAKPOINT]	= { "hardirq in breakpoint", IN_HARDIRQ, PRE_HANDLER, KIND_BOOST },
-	[NEST_NMI_IN_FTRACE]		= { "NMI in ftrace", IN_NMI, PRE_HANDLER, KIND_FTRACE },
-	[NEST_NMI_IN_JUMP]		= { "NMI in jump", IN_NMI, PRE_HANDLER, KIND_JUMP },
-	[NEST_NMI_IN_BREAKPOINT]	= { "NMI in breakpoint", IN_NMI, PRE_HANDLER, KIND_BOOST },
-	[NEST_NMI_IN_BREAKPOINT_POST] = { "NMI in breakpoint, post", IN_NMI, POST_HANDLER, KIND_BOOST },
-	[NEST_NMI_IN_RETURN]		= { "NMI in return", IN_NMI, RETURN_HANDLER, KIND_EMULATE },
+	[NEST_HARDIRQ_IN_JUMP] = { "hardirq in jump", IN_HARDIRQ, PRE_HANDLER, KIND_JUMP },
+	[NEST_HARDIRQ_IN_BREAKPOINT] = {
+		"hardirq in breakpoint", IN_HARDIRQ, PRE_HANDLER, KIND_BOOST
+	},
+	[NEST_NMI_IN_FTRACE] = { "NMI in ftrace", IN_NMI, PRE_HANDLER, KIND_FTRACE },
+	[NEST_NMI_IN_JUMP] = { "NMI in jump", IN_NMI, PRE_HANDLER, KIND_JUMP },
+	[NEST_NMI_IN_BREAKPOINT] = { "NMI in breakpoint", IN_NMI, PRE_HANDLER, KIND_BOOST },
+	[NEST_NMI_IN_BREAKPOINT_POST] = {
+		"NMI in breakpoint, post", IN_NMI, POST_HANDLER, KIND_BOOST
+	},
+	[NEST_NMI_IN_RETURN] = { "NMI in return", IN_NMI, RETURN_HANDLER, KIND_EMULATE },
 };
 
-#define SOFTIRQ_NESTS							\
-	(BIT(NEST_SOFTIRQ_IN_FTRACE) | BIT(NEST_SOFTIRQ_IN_JUMP) | BIT(NEST_SOFTIRQ_IN_JUMP_POST) |	\
-	 BIT(NEST_SOFTIRQ_IN_BREAKPOINT))
-#define HARDIRQ_NESTS							\
-	(BIT(NEST_HARDIRQ_IN_FTRACE) | BIT(NEST_HARDIRQ_IN_FTRACE_POST) | BIT(NEST_HARDIRQ_IN_JUMP) |	\
-	 BIT(NEST_HARDIRQ_IN_BREAKPOINT))
-#define NMI_NESTS							\
-	(BIT(NEST_NMI_IN_FTRACE) | BIT(NEST_NMI_IN_JUMP) | BIT(NEST_NMI_IN_BREAKPOINT) |	\
-	 BIT(NEST_NMI_IN_BREAKPOINT_POST) | BIT(NEST_NMI_IN_RETURN))
-#define NESTS_IN_FTRACE							\
-	(BIT(NEST_SOFTIRQ_IN_FTRACE) | BIT(NEST_HARDIRQ_IN_FTRACE) | BIT(NEST_HARDIRQ_IN_FTRACE_POST) | \
-	 BIT(NEST_NMI_IN_FTRACE))
-#define NESTS_IN_JUMP							\
-	(BIT(NEST_SOFTIRQ_IN_JUMP) | BIT(NEST_SOFTIRQ_IN_JUMP_POST) | BIT(NEST_HARDIRQ_IN_JUMP) |	\
-	 BIT(NEST_NMI_IN_JUMP))
+#define SOFTIRQ_NESTS									\
+	(BIT(NEST_SOFTIRQ_IN_FTRACE) | BIT(NEST_SOFTIRQ_IN_JUMP) |			\
+	 BIT(NEST_SOFTIRQ_IN_JUMP_POST) | BIT(NEST_SOFTIRQ_IN_BREAKPOINT))
+#define HARDIRQ_NESTS									\
+	(BIT(NEST_HARDIRQ_IN_FTRACE) | BIT(NEST_HARDIRQ_IN_FTRACE_POST) |		\
+	 BIT(NEST_HARDIRQ_IN_JUMP) | BIT(NEST_HARDIRQ_IN_BREAKPOINT))
+#define NMI_NESTS									\
+	(BIT(NEST_NMI_IN_FTRACE) | BIT(NEST_NMI_IN_JUMP) |				\
+	 BIT(NEST_NMI_IN_BREAKPOINT) | BIT(NEST_NMI_IN_BREAKPOINT_POST) |		\
+	 BIT(NEST_NMI_IN_RETURN))
+#define NESTS_IN_FTRACE									\
+	(BIT(NEST_SOFTIRQ_IN_FTRACE) | BIT(NEST_HARDIRQ_IN_FTRACE) |			\
+	 BIT(NEST_HARDIRQ_IN_FTRACE_POST) | BIT(NEST_NMI_IN_FTRACE))
+#define NESTS_IN_JUMP									\
+	(BIT(NEST_SOFTIRQ_IN_JUMP) | BIT(NEST_SOFTIRQ_IN_JUMP_POST) |			\
+	 BIT(NEST_HARDIRQ_IN_JUMP) | BIT(NEST_NMI_IN_JUMP))
 
 /* ------------------------------------------------------------------------ rows */
 
@@ -202,37 +215,37 @@ enum {
 };
 
 static const struct row rows[ROWS] = {
-	[ROW_NOTHING]	= { "nothing" },
-	[ROW_SECOND]	= { "go to the second", .way = WAY_SECOND },
-	[ROW_THIRD]		= { "go to the third", .way = WAY_THIRD },
-	[ROW_BEYOND]	= { "go beyond", .way = WAY_BEYOND },
-	[ROW_OTHER]		= { "go to another function", .way = WAY_OTHER },
-	[ROW_AGAIN]		= { "go to the same", .way = WAY_AGAIN },
+	[ROW_NOTHING] = { "nothing" },
+	[ROW_SECOND] = { "go to the second", .way = WAY_SECOND },
+	[ROW_THIRD] = { "go to the third", .way = WAY_THIRD },
+	[ROW_BEYOND] = { "go beyond", .way = WAY_BEYOND },
+	[ROW_OTHER] = { "go to another function", .way = WAY_OTHER },
+	[ROW_AGAIN] = { "go to the same", .way = WAY_AGAIN },
 	[ROW_RETURN_AT_ONCE] = { "return", .way = WAY_RETURN },
-	[ROW_REGISTERS]	= { "registers", .regs = true },
-	[ROW_FLAGS]		= { "flags", .flags = CHANGED_STATUS },
-	[ROW_INTERRUPTS]	= { "interrupt flag", .flags = X86_EFLAGS_IF },
-	[ROW_PUSH]		= { "push", .push = 1 },
-	[ROW_PUSH_SIX]	= { "push six words", .push = 6 },
-	[ROW_PUSH_FIVE]	= { "push five words, then a call", SHAPE_LOOK_FIRST, .push = 5 },
-	[ROW_PUSH_AND_GO]	= { "push and go to another function", .push = 1, .way = WAY_OTHER },
-	[ROW_LOWER_SP]	= { "lower sp", .lower = true },
-	[ROW_SECOND_COPY]	= { "go to the copy of the second", .way = WAY_SECOND, .trap = true },
-	[ROW_THIRD_COPY]	= { "go to the copy of the third", .way = WAY_THIRD, .trap = true },
-	[ROW_FAULT]		= { "fault", .act = recover_from_fault },
-	[ROW_SELF]		= { "hit the same probes", .act = hit_the_same_probes },
-	[ROW_LONG]		= { "take long", .act = take_long },
-	[ROW_REGISTER]	= { "register" },
-	[ROW_UNREGISTER]	= { "unregister" },
-	[ROW_ENABLE]	= { "enable" },
-	[ROW_DISABLE]	= { "disable" },
+	[ROW_REGISTERS] = { "registers", .regs = true },
+	[ROW_FLAGS] = { "flags", .flags = CHANGED_STATUS },
+	[ROW_INTERRUPTS] = { "interrupt flag", .flags = X86_EFLAGS_IF },
+	[ROW_PUSH] = { "push", .push = 1 },
+	[ROW_PUSH_SIX] = { "push six words", .push = 6 },
+	[ROW_PUSH_FIVE] = { "push five words, then a call", SHAPE_LOOK_FIRST, .push = 5 },
+	[ROW_PUSH_AND_GO] = { "push and go to another function", .push = 1, .way = WAY_OTHER },
+	[ROW_LOWER_SP] = { "lower sp", .lower = true },
+	[ROW_SECOND_COPY] = { "go to the copy of the second", .way = WAY_SECOND, .trap = true },
+	[ROW_THIRD_COPY] = { "go to the copy of the third", .way = WAY_THIRD, .trap = true },
+	[ROW_FAULT] = { "fault", .act = recover_from_fault },
+	[ROW_SELF] = { "hit the same probes", .act = hit_the_same_probes },
+	[ROW_LONG] = { "take long", .act = take_long },
+	[ROW_REGISTER] = { "register" },
+	[ROW_UNREGISTER] = { "unregister" },
+	[ROW_ENABLE] = { "enable" },
+	[ROW_DISABLE] = { "disable" },
 
-	[ROW_POST_SECOND]	= { "post: go to the second", .after = true, .way = WAY_SECOND },
-	[ROW_POST_THIRD]	= { "post: go to the third", .after = true, .way = WAY_THIRD },
-	[ROW_POST_BEYOND]	= { "post: go beyond", .after = true, .way = WAY_BEYOND },
-	[ROW_POST_OTHER]	= { "post: go to another function", .after = true, .way = WAY_OTHER },
+	[ROW_POST_SECOND] = { "post: go to the second", .after = true, .way = WAY_SECOND },
+	[ROW_POST_THIRD] = { "post: go to the third", .after = true, .way = WAY_THIRD },
+	[ROW_POST_BEYOND] = { "post: go beyond", .after = true, .way = WAY_BEYOND },
+	[ROW_POST_OTHER] = { "post: go to another function", .after = true, .way = WAY_OTHER },
 	[ROW_POST_REGISTERS] = { "post: registers", .after = true, .regs = true },
-	[ROW_POST_FLAGS]	= { "post: flags", .after = true, .flags = CHANGED_STATUS },
+	[ROW_POST_FLAGS] = { "post: flags", .after = true, .flags = CHANGED_STATUS },
 	[ROW_POST_INTERRUPTS] = { "post: interrupt flag", .after = true, .flags = X86_EFLAGS_IF },
 	[ROW_POST_THIRD_CHANGED] = { "post: registers, flags, go to the third", .after = true,
 				 .way = WAY_THIRD, .regs = true, .flags = CHANGED_STATUS },
@@ -240,36 +253,38 @@ static const struct row rows[ROWS] = {
 			       .way = WAY_SECOND, .trap = true },
 	[ROW_POST_THIRD_COPY] = { "post: go to the copy of the third", .after = true,
 			      .way = WAY_THIRD, .trap = true },
-	[ROW_POST_FAULT]	= { "post: fault", .after = true, .act = recover_from_fault },
-	[ROW_POST_SELF]	= { "post: hit the same probes", .after = true,
+	[ROW_POST_FAULT] = { "post: fault", .after = true, .act = recover_from_fault },
+	[ROW_POST_SELF] = { "post: hit the same probes", .after = true,
 			    .act = hit_the_same_probes },
-	[ROW_POST_LONG]	= { "post: take long", .after = true, .act = take_long },
+	[ROW_POST_LONG] = { "post: take long", .after = true, .act = take_long },
 
-	[ROW_LOOK]		= { "see around from a call", SHAPE_LOOK },
-	[ROW_LOOK_FIRST]	= { "see around from a probed call", SHAPE_LOOK_FIRST },
-	[ROW_COUNT]		= { "see preempt_count", SHAPE_COUNT },
-	[ROW_COUNT_SECOND]	= { "see preempt_count, second", SHAPE_COUNT_SECOND },
-	[ROW_RAISE]		= { "raise preempt_count", SHAPE_RAISE },
-	[ROW_LOWER]		= { "lower preempt_count", SHAPE_LOWER },
-	[ROW_CPU]		= { "see the CPU", SHAPE_CPU },
-	[ROW_XADD]		= { "xadd per CPU", SHAPE_XADD },
-	[ROW_CMPXCHG]	= { "cmpxchg16b per CPU", SHAPE_CMPXCHG },
-	[ROW_BELOW_SP]	= { "see below sp" },
+	[ROW_LOOK] = { "see around from a call", SHAPE_LOOK },
+	[ROW_LOOK_FIRST] = { "see around from a probed call", SHAPE_LOOK_FIRST },
+	[ROW_COUNT] = { "see preempt_count", SHAPE_COUNT },
+	[ROW_COUNT_SECOND] = { "see preempt_count, second", SHAPE_COUNT_SECOND },
+	[ROW_RAISE] = { "raise preempt_count", SHAPE_RAISE },
+	[ROW_LOWER] = { "lower preempt_count", SHAPE_LOWER },
+	[ROW_CPU] = { "see the CPU", SHAPE_CPU },
+	[ROW_XADD] = { "xadd per CPU", SHAPE_XADD },
+	[ROW_CMPXCHG] = { "cmpxchg16b per CPU", SHAPE_CMPXCHG },
+	[ROW_BELOW_SP] = { "see below sp" },
 };
 
-#define POST_ROWS							\
-	(BIT_ULL(ROW_POST_SECOND) | BIT_ULL(ROW_POST_THIRD) | BIT_ULL(ROW_POST_BEYOND) |	\
-	 BIT_ULL(ROW_POST_OTHER) | BIT_ULL(ROW_POST_REGISTERS) | BIT_ULL(ROW_POST_FLAGS) |	\
-	 BIT_ULL(ROW_POST_INTERRUPTS) | BIT_ULL(ROW_POST_THIRD_CHANGED) |			\
-	 BIT_ULL(ROW_POST_SECOND_COPY) | BIT_ULL(ROW_POST_THIRD_COPY) | BIT_ULL(ROW_POST_FAULT) |	\
-	 BIT_ULL(ROW_POST_SELF) | BIT_ULL(ROW_POST_LONG))
-#define COPY_ROWS							\
-	(BIT_ULL(ROW_SECOND_COPY) | BIT_ULL(ROW_THIRD_COPY) | BIT_ULL(ROW_POST_SECOND_COPY) |	\
-	 BIT_ULL(ROW_POST_THIRD_COPY))
+#define POST_ROWS									\
+	(BIT_ULL(ROW_POST_SECOND) | BIT_ULL(ROW_POST_THIRD) |				\
+	 BIT_ULL(ROW_POST_BEYOND) | BIT_ULL(ROW_POST_OTHER) |				\
+	 BIT_ULL(ROW_POST_REGISTERS) | BIT_ULL(ROW_POST_FLAGS) |			\
+	 BIT_ULL(ROW_POST_INTERRUPTS) | BIT_ULL(ROW_POST_THIRD_CHANGED) |		\
+	 BIT_ULL(ROW_POST_SECOND_COPY) | BIT_ULL(ROW_POST_THIRD_COPY) |			\
+	 BIT_ULL(ROW_POST_FAULT) | BIT_ULL(ROW_POST_SELF) | BIT_ULL(ROW_POST_LONG))
+#define COPY_ROWS									\
+	(BIT_ULL(ROW_SECOND_COPY) | BIT_ULL(ROW_THIRD_COPY) |				\
+	 BIT_ULL(ROW_POST_SECOND_COPY) | BIT_ULL(ROW_POST_THIRD_COPY))
 #define CALL_ROWS	(BIT_ULL(ROW_LOOK_FIRST) | BIT_ULL(ROW_PUSH_FIVE))
-#define API_ROWS							\
-	(BIT_ULL(ROW_REGISTER) | BIT_ULL(ROW_UNREGISTER) | BIT_ULL(ROW_ENABLE) | BIT_ULL(ROW_DISABLE))
-#define STACK_ROWS							\
+#define API_ROWS									\
+	(BIT_ULL(ROW_REGISTER) | BIT_ULL(ROW_UNREGISTER) | BIT_ULL(ROW_ENABLE) |	\
+	 BIT_ULL(ROW_DISABLE))
+#define STACK_ROWS									\
 	(BIT_ULL(ROW_RETURN_AT_ONCE) | BIT_ULL(ROW_PUSH) | BIT_ULL(ROW_PUSH_SIX) |	\
 	 BIT_ULL(ROW_PUSH_FIVE) | BIT_ULL(ROW_PUSH_AND_GO))
 
@@ -1000,6 +1015,7 @@ static void check_seen(void)
 	struct cpu_state want = cell.given;
 	const struct matrix_code *c = cell_code();
 	unsigned long ip = c->code + c->at[0] + INT3_INSN_SIZE;
+	const u64 *given = &want.ax;
 
 	if (cell.row->after) {
 		enter_code(&want, c->first);
@@ -1007,8 +1023,8 @@ static void check_seen(void)
 	}
 	cell.seen.flags &= ~X86_EFLAGS_RF;
 	for (unsigned int i = 0; seen_gprs(i); i++)
-		if (*seen_gprs(i) != (&want.ax)[i])
-			find_fault("registers seen", i, *seen_gprs(i), (&want.ax)[i]);
+		if (*seen_gprs(i) != given[i])
+			find_fault("registers seen", i, *seen_gprs(i), given[i]);
 	if (cell.seen.ip != ip)
 		find_fault("ip seen", 0, cell.seen.ip, ip);
 	if (!cell.setup->returns && cell.seen_return != return_address())
@@ -1222,8 +1238,8 @@ static bool outer_probes_are_ready(void)
 {
 	wait_for_kprobe_optimizer();
 	for (unsigned int nest = 0; nest < NESTS; nest++)
-		if (outer_probes[nest].addr &&
-		    kprobe_optimized(&outer_probes[nest]) != (nests[nest].kind == KIND_JUMP))
+		if (outer_probes[nest].addr && nests[nest].kind == KIND_JUMP &&
+		    !kprobe_optimized(&outer_probes[nest]))
 			return false;
 	return true;
 }
@@ -1319,15 +1335,10 @@ static bool become_optimizing(void)
 
 static bool reach_state(const struct hit_path *path)
 {
-	switch (path->state) {
-	case SITE_OPTIMIZING:
+	if (path->state == SITE_OPTIMIZING)
 		return become_optimizing();
-	case SITE_JUMP:
-		wait_for_kprobe_optimizer();
-		fallthrough;
-	default:
-		return all_sites_are(path->state);
-	}
+	wait_for_kprobe_optimizer();
+	return all_sites_are(path->state);
 }
 
 static bool has_cells(const struct setup *setup, enum matrix_shape shape)
@@ -1405,7 +1416,7 @@ static void run_row(unsigned int row, const struct setup *setup, u8 *verdict)
 	}
 }
 
-static void tell_bad_cells(struct kunit *test, const struct setup *setup)
+static void tell_bad_cells(struct kunit *test)
 {
 	for (unsigned int row = 0; row < ROWS; row++) {
 		const struct cell *c = &bad_cells[row];
@@ -1413,10 +1424,10 @@ static void tell_bad_cells(struct kunit *test, const struct setup *setup)
 		if (!bad_counts[row])
 			continue;
 		KUNIT_FAIL(test,
-			   "%s: %s: %u cells, first %s, interrupts %s: %s %u: %#lx, not %#lx (%.8s, %.8s)",
-			   paths[setup->path].desc, c->row->desc, bad_counts[row], c->nest->desc,
-			   c->input ? "on" : "off", c->bad, c->which, c->got, c->want,
-			   (const char *)&c->got, (const char *)&c->want);
+			   "%s: %u cells, first %s, interrupts %s: %s %u: %#lx, not %#lx (%.8s, %.8s)",
+			   c->row->desc, bad_counts[row], c->nest->desc, c->input ? "on" : "off",
+			   c->bad, c->which, c->got, c->want, (const char *)&c->got,
+			   (const char *)&c->want);
 	}
 }
 
@@ -1437,7 +1448,7 @@ static void what_handlers_do_and_code_sees(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, all_sites_are(path->state));
 	unregister_matrix_probes();
 
-	tell_bad_cells(test, &setup);
+	tell_bad_cells(test);
 	kunit_info(test, "%u cells run, %u listed",
 		   count_verdicts(verdict, ROWS * NESTS, RUN),
 		   count_verdicts(verdict, ROWS * NESTS, LISTED));
