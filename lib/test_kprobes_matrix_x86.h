@@ -177,6 +177,8 @@ enum matrix_way {
  * @flags:	It changes these flags.
  * @push:	It pushes the address of kprobes_test_landing() so many times,
  * @lower:	or only lowers sp.
+ * @stray:	It sets ip, but does not say so; and sp, in the handler of a return probe.
+ * @returning:	The handler is that of the return probe.
  * @trap:	It has the next instruction end in a trap.
  * @act:	It does this.
  */
@@ -189,6 +191,8 @@ struct row {
 	unsigned long flags;
 	unsigned int push;
 	bool lower;
+	bool stray;
+	bool returning;
 	bool trap;
 	void (*act)(void);
 };
@@ -205,7 +209,8 @@ enum {
 	ROW_NOTHING, ROW_SECOND, ROW_THIRD, ROW_BEYOND, ROW_OTHER, ROW_AGAIN,
 	ROW_RETURN_AT_ONCE, ROW_REGISTERS, ROW_FLAGS, ROW_INTERRUPTS, ROW_PUSH,
 	ROW_PUSH_SIX, ROW_PUSH_FIVE, ROW_PUSH_AND_GO, ROW_LOWER_SP, ROW_SECOND_COPY,
-	ROW_THIRD_COPY, ROW_FAULT, ROW_SELF, ROW_LONG, ROW_REGISTER, ROW_UNREGISTER,
+	ROW_THIRD_COPY, ROW_FAULT, ROW_SELF, ROW_LONG, ROW_STRAY_IP, ROW_RETURN_REGISTERS,
+	ROW_REGISTER, ROW_UNREGISTER,
 	ROW_ENABLE, ROW_DISABLE, ROW_POST_SECOND, ROW_POST_THIRD, ROW_POST_BEYOND,
 	ROW_POST_OTHER, ROW_POST_REGISTERS, ROW_POST_FLAGS, ROW_POST_INTERRUPTS,
 	ROW_POST_THIRD_CHANGED, ROW_POST_SECOND_COPY, ROW_POST_THIRD_COPY, ROW_POST_FAULT,
@@ -235,6 +240,11 @@ static const struct row rows[ROWS] = {
 	[ROW_FAULT] = { "fault", .act = recover_from_fault },
 	[ROW_SELF] = { "hit the same probes", .act = hit_the_same_probes },
 	[ROW_LONG] = { "take long", .act = take_long },
+	[ROW_STRAY_IP] = { "set ip for nothing", .stray = true },
+	[ROW_RETURN_REGISTERS] = {
+		"return: registers, flags", .returning = true, .regs = true,
+		.flags = CHANGED_STATUS, .stray = true
+	},
 	[ROW_REGISTER] = { "register" },
 	[ROW_UNREGISTER] = { "unregister" },
 	[ROW_ENABLE] = { "enable" },
@@ -342,7 +352,7 @@ static struct exclusion {
 	const char *why;
 } exclusions[] = {
 	{ API_ROWS, ANY, ANY, ANY, true,
-	  "not defined yet: these may sleep and take a mutex, and nothing refuses them" },
+	  "not allowed: these functions sleep, and nothing refuses them" },
 	{ BIT_ULL(ROW_BELOW_SP), ANY, ANY, ANY, true,
 	  "nothing is promised: an interrupt overwrites what is there, too" },
 	{ POST_ROWS, ~(u32)POST_PATHS, ANY, ANY, true,
@@ -353,6 +363,8 @@ static struct exclusion {
 	  "sp is heeded there: see what is pushed" },
 	{ COPY_ROWS, ~(u32)JUMP_PATHS, ANY, ANY, true,
 	  "only the probed instruction is displaced" },
+	{ BIT_ULL(ROW_RETURN_REGISTERS), ANY, ANY, BIT(NO_RETURN), true,
+	  "there is no return probe" },
 	{ BIT_ULL(ROW_LONG) | BIT_ULL(ROW_POST_LONG), BREAKPOINT_PATHS, ANY, ANY, true,
 	  "interrupts are off in a breakpoint's handlers" },
 	{ BIT_ULL(ROW_LONG) | BIT_ULL(ROW_POST_LONG), ANY, HARDIRQ_NESTS | NMI_NESTS, ANY, true,
@@ -634,6 +646,8 @@ static int act_in_handler(struct pt_regs *regs)
 	change_stack(regs);
 	if (cell.row->trap)
 		regs->flags |= X86_EFLAGS_TF;
+	if (cell.row->stray)
+		regs->ip = (unsigned long)kprobes_test_landing;
 	if (cell.row->way == WAY_ON)
 		return 0;
 	if (cell.row->way == WAY_RETURN) {
@@ -668,13 +682,17 @@ static void run_changed_twin(struct cpu_state *st)
 
 	if (cell.row->after)
 		enter_code(st, c->first);
-	change_state(st);
+	if (!cell.row->returning)
+		change_state(st);
 	if (cell.row->after && cell.row->way == WAY_ON)
 		enter_code(st, c->twin + c->at[1]);
 	else if (cell.row->way != WAY_RETURN)
 		enter_code(st, way_address(c->twin));
 	for (unsigned int i = 0; i < cell.row->push; i++)
 		enter_code(st, (unsigned long)kprobes_test_landing);
+
+	if (cell.row->returning)
+		change_state(st);
 
 	/* Where kprobes_test_callee() was going to return to. */
 	if (cell.row->way == WAY_OTHER && cell.row->push)
@@ -759,7 +777,8 @@ static char acting_probe(void)
 
 static bool is_to_act(const struct matrix_probe *p, bool after)
 {
-	return !cell.acted && cell.row->after == after && p->name == acting_probe();
+	return !cell.acted && cell.row->after == after && !cell.row->returning &&
+	       p->name == acting_probe();
 }
 
 static int matrix_pre(struct kprobe *kp, struct pt_regs *regs)
@@ -795,8 +814,13 @@ static int matrix_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 
 static int matrix_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	if (cell_runs && current == tester)
-		note('R');
+	if (!cell_runs || current != tester)
+		return 0;
+	note('R');
+	if (cell.row->returning && !cell.acted) {
+		act_in_handler(regs);
+		regs->sp -= sizeof(long);
+	}
 	return 0;
 }
 
@@ -1056,7 +1080,7 @@ static void judge(void)
 		find_fault("journal", 0, *(unsigned long *)journal, *(unsigned long *)expected);
 	compare_words("registers and variables", got, want, offsetof(struct result, sight));
 	compare_words("what was seen around", &got->sight, &want->sight, sizeof(got->sight));
-	if (cell.acted && cell.row->shape == SHAPE_WORK)
+	if (cell.acted && cell.row->shape == SHAPE_WORK && !cell.row->returning)
 		check_seen();
 	if (cell.row->trap)
 		check_trap();
