@@ -563,6 +563,21 @@ static void restore_requests(const struct kprobe_transaction *ta)
 }
 
 /**
+ * kprobes_called_by_handler - Ask whether a handler is changing which probes there are
+ *
+ * It must not: that takes a mutex which the interrupted task may hold, and waits for
+ * handlers to end.
+ *
+ * Context: Any.
+ * Return: Whether this CPU runs a handler, or an interrupt in one.
+ */
+bool kprobes_called_by_handler(void)
+{
+	guard(preempt_notrace)();
+	return kprobe_running();
+}
+
+/**
  * kprobes_register - Register several probes of a kind, all or none
  * @kps: The probes.
  * @num: How many, at least 1.
@@ -581,6 +596,8 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 
 	if (num <= 0)
 		return -EINVAL;
+	if (kprobes_called_by_handler())
+		return -EDEADLK;
 	reqs = kvcalloc(num, sizeof(*reqs), GFP_KERNEL);
 	if (!reqs)
 		return -ENOMEM;
@@ -642,6 +659,7 @@ EXPORT_SYMBOL_GPL(register_kprobes);
  *	its module is on its way out or its init text has been freed;
  *	-EILSEQ if no instruction starts at the address;
  *	-EOPNOTSUPP if the instruction cannot be probed;
+ *	-EDEADLK if a handler calls;
  *	-ENOMEM; or an error of ftrace, like -EBUSY.
  */
 int register_kprobe(struct kprobe *p)
@@ -689,7 +707,7 @@ static bool is_unlinked(const struct kprobe *p)
  * @num: How many. Nothing is done if it is not positive.
  *
  * When it returns, no handler of theirs runs or will run, and they are the
- * caller's to free.
+ * caller's to free. A handler cannot call: that is warned of, and nothing is done.
  *
  * Context: Process context. Waits for one grace period, an expedited one.
  */
@@ -698,6 +716,8 @@ void unregister_kprobes(struct kprobe **kps, int num)
 	bool found = false;
 	LIST_HEAD(batch);
 
+	if (WARN_ONCE(kprobes_called_by_handler(), "a handler cannot unregister probes\n"))
+		return;
 	scoped_guard(mutex, &kprobe_mutex) {
 		for (int i = 0; i < num; i++) {
 			struct kprobe_site *site = site_of_probe(kps[i]);
@@ -750,7 +770,7 @@ static bool disable_if_site(struct kprobe *kp)
  */
 void unregister_kprobe(struct kprobe *p)
 {
-	if (!disable_if_site(p))
+	if (kprobes_called_by_handler() || !disable_if_site(p))
 		unregister_kprobes(&p, 1);
 }
 EXPORT_SYMBOL_GPL(unregister_kprobe);
@@ -781,12 +801,14 @@ static int set_probe_disabled(struct kprobe *p, struct kprobe_site *site, u32 di
  *
  * Context: Process context. May sleep.
  * Return: 0, also if it is not disabled; -EINVAL if it is not registered or its
- *	text is gone; an error of ftrace.
+ *	text is gone; -EDEADLK if a handler calls; an error of ftrace.
  */
 int enable_kprobe(struct kprobe *kp)
 {
 	struct kprobe_site *site;
 
+	if (kprobes_called_by_handler())
+		return -EDEADLK;
 	guard(mutex)(&kprobe_mutex);
 	site = site_of_probe(kp);
 	if (!site || kprobe_gone(kp))
@@ -803,12 +825,15 @@ EXPORT_SYMBOL_GPL(enable_kprobe);
  * gone stays as it is.
  *
  * Context: Process context. May sleep.
- * Return: 0, also if it is disabled; -EINVAL if it is not registered.
+ * Return: 0, also if it is disabled; -EINVAL if it is not registered; -EDEADLK if a
+ *	handler calls.
  */
 int disable_kprobe(struct kprobe *kp)
 {
 	struct kprobe_site *site;
 
+	if (kprobes_called_by_handler())
+		return -EDEADLK;
 	guard(mutex)(&kprobe_mutex);
 	site = site_of_probe(kp);
 	if (!site)

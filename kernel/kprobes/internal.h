@@ -270,6 +270,7 @@ struct kprobe_kind {
 };
 
 int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kind);
+bool kprobes_called_by_handler(void);
 void kprobes_lose_text(unsigned long start, unsigned long end);
 void kprobes_wait_for_handlers(void);
 void kprobes_wait_for_tasks(void);

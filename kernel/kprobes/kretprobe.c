@@ -151,6 +151,8 @@ int register_kretprobes(struct kretprobe **rps, int num)
 
 	if (num <= 0)
 		return -EINVAL;
+	if (kprobes_called_by_handler())
+		return -EDEADLK;
 	kps = kprobes_of(rps, num);
 	saved = save_fields(rps, num);
 	if (!kps || !saved)
@@ -207,13 +209,17 @@ static int unregister_entries(struct kprobe **kps, int num)
  */
 void unregister_kretprobes(struct kretprobe **rps, int num)
 {
-	/* One by one is slower, but needs no memory. */
-	struct kprobe **kps __free(kvfree) = num > 1 ? kprobes_of(rps, num) : NULL;
+	struct kprobe **kps __free(kvfree) = NULL;
 
+	if (WARN_ONCE(kprobes_called_by_handler(), "a handler cannot unregister return probes\n"))
+		return;
+	if (num > 1)
+		kps = kprobes_of(rps, num);
 	if (kps) {
 		stop_kretprobes(kps, unregister_entries(kps, num));
 		return;
 	}
+	/* One by one is slower, but needs no memory. */
 	for (int i = 0; i < num; i++) {
 		struct kprobe *kp = &rps[i]->kp;
 
