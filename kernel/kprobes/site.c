@@ -12,13 +12,18 @@
 #include <linux/init.h>
 #include <linux/kprobes_hit.h>
 #include <linux/log2.h>
+#include <linux/minmax.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/workqueue.h>
 
-/* So large, 64 KiB, that hundreds of sites hardly ever collide. */
-#define TABLE_MIN_SIZE	8192
+/*
+ * Two sites that collide cost a hit of one of them a few instructions more. Up to a
+ * table of half a megabyte there is so much room that this happens to one in a hundred.
+ */
+#define TABLE_MIN_SIZE		8192
+#define TABLE_ROOMY_SIZE	65536
 
 /* In empty slots, and in those of erased sites. There is no text at their addresses. */
 struct kprobe kprobe_nobody = {
@@ -121,10 +126,17 @@ static void table_erase(struct kprobe_table *table, const struct kprobe *kp)
 	rcu_assign_pointer(table->slot[i], &tombstone);
 }
 
+static unsigned long table_size(unsigned long sites)
+{
+	unsigned long size = max(4 * sites, min(64 * sites, TABLE_ROOMY_SIZE));
+
+	return max(roundup_pow_of_two(size), TABLE_MIN_SIZE);
+}
+
 static int table_resize(unsigned int sites)
 {
 	struct kprobe_table *old = table_locked(), *new;
-	unsigned long size = max(roundup_pow_of_two(4UL * sites), TABLE_MIN_SIZE);
+	unsigned long size = table_size(sites);
 
 	new = kvmalloc(struct_size(new, slot, size), GFP_KERNEL);
 	if (!new)
@@ -154,11 +166,12 @@ static int table_resize(unsigned int sites)
 int site_reserve(unsigned int count)
 {
 	struct kprobe_table *table = table_locked();
+	unsigned long size = table->mask + 1UL, sites = table->live + count;
 
 	/* A third: then there is one step too many in four lookups. */
-	if (table->filled + count <= (table->mask + 1) / 3)
+	if (table->filled + count <= size / 3 && size >= min(32 * sites, TABLE_ROOMY_SIZE))
 		return 0;
-	return table_resize(table->live + count);
+	return table_resize(sites);
 }
 
 /* After a crowd has gone, its table goes, too. It may stay if memory is short. */
@@ -166,7 +179,7 @@ static void table_shrink(void)
 {
 	struct kprobe_table *table = table_locked();
 
-	if (table->mask >= TABLE_MIN_SIZE && table->live < table->mask / 16)
+	if (table->mask >= 4 * table_size(table->live + 1))
 		table_resize(table->live + 1);
 }
 

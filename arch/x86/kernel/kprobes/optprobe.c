@@ -125,6 +125,9 @@ notrace void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs
 		enter_nested_hit(kp, regs);
 		call_post_handlers(kp, regs);
 		resume_outer_hit();
+	} else {
+		/* The instruction has left the context level of the pre handlers. */
+		kprobes_inc_nmissed_count(kp);
 	}
 }
 
@@ -202,10 +205,15 @@ static bool is_guarded(const u8 *code, unsigned int size)
 	bool its = cpu_feature_enabled(X86_FEATURE_INDIRECT_THUNK_ITS);
 	struct insn insn;
 
-	for (unsigned int pos = 0; (its || lfence) && pos < size; pos += insn.length)
+	if (!its && !lfence)
+		return false;
+	for (unsigned int pos = 0; pos < size; pos += insn.length) {
 		if (insn_decode(&insn, code + pos, size - pos, INSN_MODE_KERN) ||
 		    displaced_needs_place(&insn, its, lfence))
 			return true;
+		if (displaced_is_jump(&insn))
+			break;
+	}
 	return false;
 }
 

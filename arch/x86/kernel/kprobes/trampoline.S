@@ -5,8 +5,11 @@
  */
 #include <linux/linkage.h>
 #include <linux/objtool.h>
-#include <asm/nospec-branch.h>
+#include <linux/stringify.h>
+#include <asm/alternative.h>
 #include <asm/asm.h>
+#include <asm/cpufeatures.h>
+#include <asm/nospec-branch.h>
 #include <asm/segment.h>
 #include <asm/smap.h>
 #include <asm/unwind_hints.h>
@@ -380,10 +383,14 @@ SYM_INNER_LABEL(kprobe_detour_changed_nested, SYM_L_GLOBAL)
 	POP_GPRS
 	UNWIND_HINT_UNDEFINED
 	popq	%rsp
-	UNWIND_HINT type=UNWIND_HINT_TYPE_FUNC sp_reg=ORC_REG_SP sp_offset=16
+	/* Not a return address, but where an instruction is: hence the signal. */
+	UNWIND_HINT type=UNWIND_HINT_TYPE_FUNC sp_reg=ORC_REG_SP sp_offset=16 signal=1
 	popfq
 	UNWIND_HINT_FUNC
-	RET
+	/* Call depth tracking would count in the thunk, and change the flags. */
+	ALTERNATIVE __stringify(RET), \
+		    __stringify(ANNOTATE_UNRET_SAFE; ret; int3), \
+		    X86_FEATURE_CALL_DEPTH
 #ifdef CONFIG_PREEMPTION
 .Lchanged_resched:
 	UNWIND_HINT_REGS
