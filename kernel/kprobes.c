@@ -305,7 +305,9 @@ static int settle(struct list_head *batch)
  * @where:	What its address has been resolved to.
  * @site:	The site there, from preparation on.
  * @addr:	The probe's address as the caller gave it, for undoing.
- * @nmissed:	And its count of missed hits,
+ * @pre_handler:	And its handlers,
+ * @post_handler:	of which a kind of probes has its own,
+ * @nmissed:	its count of missed hits,
  * @number:	the number of its last registration,
  * @flags:	its flags,
  * @opcode:	and what it displaced last.
@@ -315,6 +317,8 @@ struct kprobe_request {
 	struct kprobe_address where;
 	struct kprobe_site *site;
 	kprobe_opcode_t *addr;
+	kprobe_pre_handler_t pre_handler;
+	kprobe_post_handler_t post_handler;
 	unsigned long nmissed;
 	u32 number;
 	u32 flags;
@@ -386,6 +390,8 @@ static int collect_probes(struct kprobe **kps, struct kprobe_transaction *ta)
 		ta->reqs[i] = (struct kprobe_request){
 			.p	 = p,
 			.addr	 = p->addr,
+			.pre_handler  = p->pre_handler,
+			.post_handler = p->post_handler,
 			.nmissed = p->nmissed,
 			.number	 = p->number,
 			.flags	 = p->flags,
@@ -555,6 +561,8 @@ static void restore_requests(const struct kprobe_transaction *ta)
 
 		INIT_LIST_HEAD(&p->list);
 		p->addr = req->addr;
+		p->pre_handler = req->pre_handler;
+		p->post_handler = req->post_handler;
 		p->nmissed = req->nmissed;
 		p->number = req->number;
 		p->flags = req->flags;
@@ -731,6 +739,7 @@ void unregister_kprobes(struct kprobe **kps, int num)
 			} else if (!is_unlinked(kps[i])) {
 				kps[i]->addr = NULL;
 			}
+			cond_resched_tasks_rcu_qs();
 		}
 		settle(&batch);
 	}
@@ -954,6 +963,7 @@ static int __init init_kprobes(void)
 	int err;
 
 	sites_init();
+	slots_init();
 	blacklist_init();
 	err = arch_init_kprobes();
 	if (!err)

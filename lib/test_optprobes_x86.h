@@ -729,7 +729,7 @@ static const struct obstacle {
 	long result;
 } obstacles[] = {
 	{ "no memory", "get_optinsn_slot_for", 0 },
-	{ "breakpoint of kgdb", "arch_check_optimized_kprobe", -EBUSY },
+	{ "breakpoint of kgdb", "arch_check_optimized_kprobe", -EAGAIN },
 };
 
 KUNIT_ARRAY_PARAM_DESC(obstacle, obstacles, desc);

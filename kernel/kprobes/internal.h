@@ -143,6 +143,9 @@ void blacklist_remove(unsigned long start, unsigned long end);
 void blacklist_init(void);
 unsigned long blacklist_next(unsigned long addr, unsigned long *end);
 
+/* slot.c */
+void slots_init(void);
+
 /* arm.c */
 int arm_sites(struct list_head *batch);
 void disarm_sites(struct list_head *batch);

@@ -4,6 +4,8 @@
  */
 #include "internal.h"
 
+#include <linux/atomic.h>
+#include <linux/build_bug.h>
 #include <linux/cleanup.h>
 #include <linux/err.h>
 #include <linux/export.h>
@@ -63,7 +65,6 @@ static int prepare_kretprobe(struct kprobe *p, const struct kprobe_address *wher
 		return err;
 	p->pre_handler = kretprobe_entered;
 	p->post_handler = NULL;
-	rp->nmissed = 0;
 	return 0;
 }
 
@@ -89,39 +90,22 @@ static const struct kprobe_kind return_probes = {
 	.undo		= stop_kretprobes,
 };
 
-/**
- * struct kretprobe_fields - What registration changes in a return probe
- * @pre_handler:	What was in its @kp.
- * @post_handler:	What was in its @kp.
- * @nmissed:		Its count of missed calls.
- */
-struct kretprobe_fields {
-	kprobe_pre_handler_t pre_handler;
-	kprobe_post_handler_t post_handler;
-	int nmissed;
-};
-
-static struct kretprobe_fields *save_fields(struct kretprobe **rps, int num)
+static int *missed_before(struct kretprobe **rps, int num)
 {
-	struct kretprobe_fields *saved = kvmalloc_array(num, sizeof(*saved), GFP_KERNEL);
+	int *missed = kvmalloc_array(num, sizeof(*missed), GFP_KERNEL);
 
-	if (saved)
+	if (missed)
 		for (int i = 0; i < num; i++)
-			saved[i] = (struct kretprobe_fields){
-				.pre_handler	= rps[i]->kp.pre_handler,
-				.post_handler	= rps[i]->kp.post_handler,
-				.nmissed	= rps[i]->nmissed,
-			};
-	return saved;
+			missed[i] = READ_ONCE(rps[i]->nmissed);
+	return missed;
 }
 
-static void restore_fields(struct kretprobe **rps, int num, const struct kretprobe_fields *saved)
+/* Forget what was missed before; some calls may have been missed since. */
+static void forget_missed(struct kretprobe **rps, int num, const int *missed)
 {
-	for (int i = 0; i < num; i++) {
-		rps[i]->kp.pre_handler = saved[i].pre_handler;
-		rps[i]->kp.post_handler = saved[i].post_handler;
-		rps[i]->nmissed = saved[i].nmissed;
-	}
+	BUILD_BUG_ON(sizeof(rps[0]->nmissed) != sizeof(atomic_t));
+	for (int i = 0; i < num; i++)
+		atomic_sub(missed[i], (atomic_t *)&rps[i]->nmissed);
 }
 
 static struct kprobe **kprobes_of(struct kretprobe **rps, int num)
@@ -145,7 +129,7 @@ static struct kprobe **kprobes_of(struct kretprobe **rps, int num)
  */
 int register_kretprobes(struct kretprobe **rps, int num)
 {
-	struct kretprobe_fields *saved __free(kvfree) = NULL;
+	int *missed __free(kvfree) = NULL;
 	struct kprobe **kps __free(kvfree) = NULL;
 	int err;
 
@@ -154,12 +138,12 @@ int register_kretprobes(struct kretprobe **rps, int num)
 	if (kprobes_called_by_handler())
 		return -EDEADLK;
 	kps = kprobes_of(rps, num);
-	saved = save_fields(rps, num);
-	if (!kps || !saved)
+	missed = missed_before(rps, num);
+	if (!kps || !missed)
 		return -ENOMEM;
 	err = kprobes_register(kps, num, &return_probes);
-	if (err)
-		restore_fields(rps, num, saved);
+	if (!err)
+		forget_missed(rps, num, missed);
 	return err;
 }
 EXPORT_SYMBOL_GPL(register_kretprobes);

@@ -5,19 +5,24 @@
  */
 #include "internal.h"
 
+#include <linux/maple_tree.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
+
+/*
+ * The text that may be probed: from when we hear that a module is coming, and know its
+ * blacklist, to when we hear that it is going, or that its init text is. Before, and
+ * after, a module may be given up without a word. kprobe_mutex.
+ */
+static struct maple_tree known_text = MTREE_INIT(known_text, 0);
 
 /**
  * module_check_text - Check that an address is in text of a module that stays
  * @addr: The address.
  *
- * A module that is going hears of it from us, under kprobe_mutex. So while that
- * is held, a module seen here in another state keeps its text.
- *
  * Context: Process context, kprobe_mutex held.
- * Return: 0; -EINVAL if it is in no module's text; -ENOENT if the module is being
- *	unloaded, or its init text is about to be freed.
+ * Return: 0; -EINVAL if it is in no module's text; -ENOENT if the module is not yet
+ *	ready to be probed or is being unloaded, or its init text is about to be freed.
  */
 int module_check_text(unsigned long addr)
 {
@@ -28,11 +33,8 @@ int module_check_text(unsigned long addr)
 	mod = __module_text_address(addr);
 	if (!mod)
 		return -EINVAL;
-	if (mod->state == MODULE_STATE_GOING)
-		return -ENOENT;
-	if (within_module_init(addr, mod) && mod->state != MODULE_STATE_COMING)
-		return -ENOENT;
-	return 0;
+	return mod->state != MODULE_STATE_GOING && mtree_load(&known_text, addr) == mod ?
+		0 : -ENOENT;
 }
 
 static struct module *find_live_text(unsigned long addr)
@@ -90,8 +92,18 @@ static unsigned long text_end(const struct module *mod, enum mod_mem_type type)
 	return text_start(mod, type) + mod->mem[type].size;
 }
 
+static void add_module_text(struct module *mod, enum mod_mem_type type)
+{
+	unsigned long start = text_start(mod, type), end = text_end(mod, type);
+
+	if (start < end && mtree_insert_range(&known_text, start, end - 1, mod, GFP_KERNEL))
+		pr_warn("no memory: text of module %s cannot be probed\n", mod->name);
+}
+
 static void lose_module_text(const struct module *mod, enum mod_mem_type type)
 {
+	if (text_start(mod, type) < text_end(mod, type))
+		mtree_erase(&known_text, text_start(mod, type));
 	kprobes_lose_text(text_start(mod, type), text_end(mod, type));
 }
 
@@ -121,6 +133,8 @@ static int module_changed(struct notifier_block *nb, unsigned long state, void *
 	switch (state) {
 	case MODULE_STATE_COMING:
 		add_module_blacklist(mod);
+		add_module_text(mod, MOD_TEXT);
+		add_module_text(mod, MOD_INIT_TEXT);
 		break;
 	case MODULE_STATE_LIVE:
 		lose_module_text(mod, MOD_INIT_TEXT);

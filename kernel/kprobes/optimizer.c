@@ -20,6 +20,7 @@
 #include <linux/jump_label.h>
 #include <linux/list_sort.h>
 #include <linux/memory.h>
+#include <linux/minmax.h>
 #include <linux/rcupdate.h>
 #include <linux/seq_file.h>
 #include <linux/sysctl.h>
@@ -31,8 +32,12 @@
 /* Time for a site to stay, and for others to come, before work begins. */
 #define OPTIMIZE_DELAY	(HZ / 20)
 
-/* Time after which a site is looked at again that nobody will tell when it can be optimised. */
+/*
+ * Time after which sites are looked at again of which nobody will tell when they can be
+ * optimised: longer and longer, if it is in vain.
+ */
 #define RETRY_DELAY	(5 * HZ)
+#define RETRY_DELAY_MAX	(320 * HZ)
 
 /* The knob debug.kprobes-optimization. Written under kprobe_mutex. */
 static bool allowed = true;
@@ -58,6 +63,7 @@ static DECLARE_DELAYED_WORK(optimizer, optimize_sites);
 
 static void retry_sites(struct work_struct *work);
 static DECLARE_DELAYED_WORK(retry_work, retry_sites);
+static unsigned int retry_delay = RETRY_DELAY;	/* kprobe_mutex */
 
 static struct kprobe_site *site_of_op(struct optimized_kprobe *op)
 {
@@ -204,12 +210,13 @@ static void refuse_jump(struct kprobe_site *site, int unfit)
 	if (!is_passing(unfit))
 		return;
 	list_add_tail(&site->op.list, &deferred);
-	queue_delayed_work(system_unbound_wq, &retry_work, RETRY_DELAY);
+	queue_delayed_work(system_unbound_wq, &retry_work, retry_delay);
 }
 
 static void retry_sites(struct work_struct *work)
 {
 	guard(mutex)(&kprobe_mutex);
+	retry_delay = min(2 * retry_delay, RETRY_DELAY_MAX);
 	list_splice_tail_init(&deferred, &candidates);
 	kick_optimizer();
 }
@@ -270,7 +277,10 @@ static void start_few(void)
 		list_del_init(&site->batch);
 		refuse_jump(site, err);
 	}
-	arch_sync_kprobes();
+	if (!list_empty(&prepared)) {
+		retry_delay = RETRY_DELAY;
+		arch_sync_kprobes();
+	}
 	mutex_unlock(&text_mutex);
 	jump_label_unlock();
 
@@ -510,7 +520,7 @@ static const struct {
 	{ -EOPNOTSUPP,	"not supported for these probes" },
 	{ -EINVAL,	"the text is not there to stay" },
 	{ -ENOMEM,	"no memory" },
-	{ -EAGAIN,	"a debugger's breakpoint is in the way" },
+	{ -EAGAIN,	"a breakpoint of a debugger is in the way" },
 	{ -EPERM,	"a branch is guarded against speculation" },
 	{ 1,		"other reasons" },
 };

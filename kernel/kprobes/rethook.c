@@ -53,6 +53,12 @@ notrace int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 	return 0;
 }
 
+/* Is a handler running? Where the trampoline is probed itself, its own pre handler calls us. */
+static bool is_busy(struct kprobe *running)
+{
+	return running && !arch_trampoline_kprobe(running);
+}
+
 /*
  * A return-probed function has returned. Called by rethook with preemption off,
  * which keeps the return probe from being freed.
@@ -60,20 +66,24 @@ notrace int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 static notrace void __kprobes kretprobe_returned(struct rethook_node *call, void *data,
 						 unsigned long ret_addr, struct pt_regs *regs)
 {
+	struct kprobe *outer = kprobe_running();
 	struct kretprobe *rp = data;
 
 	if (!rp->handler)
 		return;
-	if (unlikely(kprobe_running())) {
+	if (unlikely(is_busy(outer))) {
 		count_miss(rp);
 		return;
 	}
 	/* Of several nodes of one call only the oldest has found it in its place. */
 	call->ret_addr = ret_addr;
-	kprobe_busy_begin();
+	if (!outer)
+		kprobe_busy_begin();
 	raw_cpu_write(current_kprobe, &rp->kp);
 	rp->handler(container_of(call, struct kretprobe_instance, node), regs);
-	kprobe_busy_end();
+	raw_cpu_write(current_kprobe, outer);
+	if (!outer)
+		kprobe_busy_end();
 }
 
 /**

@@ -242,19 +242,32 @@ struct kprobe_site *site_find(unsigned long addr)
 	return kp ? site_of(kp) : NULL;
 }
 
-/* Is it a site's own kprobe? */
+/* Is it the own kprobe of a site that is not gone? */
+static bool is_found_kprobe(const struct kprobe *kp)
+{
+	return get_kprobe(kp->addr) == kp;
+}
+
+/* Is it that of a site that may be gone, and not in the hash? */
 static bool is_site_kprobe(const struct kprobe *kp)
 {
 	unsigned long addr = (unsigned long)kp->addr;
 	struct kprobe_site *site;
 
-	if (get_kprobe(kp->addr) == kp)
-		return true;
-	/* A site that is gone is not in the hash. */
 	for (site = site_first_in(addr, addr + 1); site; site = site_next_in(site, addr + 1))
 		if (&site->kp == kp)
 			return true;
 	return false;
+}
+
+static struct kprobe_site *site_in_list(struct kprobe *p, bool (*is_own)(const struct kprobe *kp))
+{
+	struct kprobe *kp = p;
+
+	list_for_each_entry_continue(kp, &p->list, list)
+		if (is_own(kp))
+			return site_of(kp);
+	return NULL;
 }
 
 /*
@@ -278,15 +291,10 @@ static bool is_linked(const struct kprobe *p)
  */
 struct kprobe_site *site_of_probe(struct kprobe *p)
 {
-	struct kprobe *kp = p;
-
 	lockdep_assert_held(&kprobe_mutex);
 	if (!is_linked(p))
 		return NULL;
-	list_for_each_entry_continue(kp, &p->list, list)
-		if (is_site_kprobe(kp))
-			return site_of(kp);
-	return NULL;
+	return site_in_list(p, is_found_kprobe) ?: site_in_list(p, is_site_kprobe);
 }
 
 static void site_unlink(struct kprobe_site *site)

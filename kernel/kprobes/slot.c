@@ -8,6 +8,7 @@
 
 #include <linux/bitmap.h>
 #include <linux/execmem.h>
+#include <linux/init.h>
 #include <linux/maple_tree.h>
 #include <linux/mm.h>
 #include <linux/perf_event.h>
@@ -253,7 +254,6 @@ static struct maple_tree optinsn_pages = MTREE_INIT(optinsn_pages, MT_FLAGS_USE_
 
 static struct slot_cache optinsn_slots = {
 	.name = "kprobe_optinsn_page",
-	.slot_bytes = MAX_OPTINSN_SIZE * sizeof(kprobe_opcode_t),
 	.pages = &optinsn_pages,
 	.open_pages = LIST_HEAD_INIT(optinsn_slots.open_pages),
 	.alloc = alloc_optinsn_page,
@@ -346,6 +346,15 @@ struct kprobe *kprobe_optinsn_slot_owner(unsigned long addr)
 }
 
 #endif /* CONFIG_OPTPROBES */
+
+/* slots_init - Prepare for the first slot. */
+void __init slots_init(void)
+{
+#ifdef CONFIG_OPTPROBES
+	/* To some architectures it is a difference of two addresses. */
+	optinsn_slots.slot_bytes = MAX_OPTINSN_SIZE * sizeof(kprobe_opcode_t);
+#endif
+}
 
 static struct maple_tree *const page_trees[] = {
 	&insn_pages,
