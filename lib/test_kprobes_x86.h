@@ -11,6 +11,7 @@
 #ifndef _TEST_KPROBES_X86_H
 #define _TEST_KPROBES_X86_H
 
+#include <linux/cpufeature.h>
 #include <linux/cleanup.h>
 #include <linux/irqflags.h>
 #include <linux/kdebug.h>
@@ -20,7 +21,6 @@
 
 #include <asm/alternative.h>
 #include <asm/asm.h>
-#include <asm/cpufeature.h>
 #include <asm/debugreg.h>
 #include <asm/ibt.h>
 #include <asm/nospec-branch.h>

@@ -925,8 +925,8 @@ static void unregistering_waits_for_work(struct kunit *test)
 
 	if (IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK) || num_online_cpus() < 2)
 		kunit_skip(test, "needs instances that become more, and two CPUs");
-	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpumask_first(cpu_online_mask))),
-			0);
+	KUNIT_ASSERT_EQ(test, 0, set_cpus_allowed_ptr(current,
+						      cpumask_of(cpumask_first(cpu_online_mask))));
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unpin_tester, NULL), 0);
 	ASSERT_RETURN_PROBED(test, r);
 	hog = (struct hog){ .host = HOST };

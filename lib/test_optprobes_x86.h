@@ -132,11 +132,13 @@ FITTING("rep_stos", "lea (%rsi), %rdi", "rep stosb", "lea 1(%rax), %rax\n" RETUR
 FITTING("count_read", "", "mov " PREEMPT_COUNT_OPERAND ", %eax", "and $0x7fffffff, %eax\n" RETURN);
 FITTING("count_inc", "", "incl " PREEMPT_COUNT_OPERAND,
 	SHOW_COUNT "decl " PREEMPT_COUNT_OPERAND "\n cmp %rsp, %rsp\n" RETURN);
-FITTING("count_dec", "incl " PREEMPT_COUNT_OPERAND, "decl " PREEMPT_COUNT_OPERAND, SHOW_COUNT RETURN);
+FITTING("count_dec", "incl " PREEMPT_COUNT_OPERAND,
+	"decl " PREEMPT_COUNT_OPERAND, SHOW_COUNT RETURN);
 FITTING("count_add", "", "addl $0x100, " PREEMPT_COUNT_OPERAND,
 	SHOW_COUNT "subl $0x100, " PREEMPT_COUNT_OPERAND "\n cmp %rsp, %rsp\n" RETURN);
 FITTING("count_test", "", "testl $0x7fffffff, " PREEMPT_COUNT_OPERAND, "setz %al\n" RETURN);
-FITTING("count_push", "", "pushq " PREEMPT_COUNT_OPERAND, "pop %rax\n and $0x7fffffff, %eax\n" RETURN);
+FITTING("count_push", "", "pushq " PREEMPT_COUNT_OPERAND,
+	"pop %rax\n and $0x7fffffff, %eax\n" RETURN);
 FITTING("count_second", "", "lea 1(%rbx), %rbx",
 	"mov " PREEMPT_COUNT_OPERAND ", %eax\n and $0x7fffffff, %eax\n" RETURN);
 
@@ -723,11 +725,13 @@ static void neighbour_is_at_the_last_byte(struct kunit *test)
  * @symbol:	A function that the optimiser calls,
  * @result:	and what that returns meanwhile.
  */
-static const struct obstacle {
+struct obstacle {
 	const char *desc;
 	const char *symbol;
 	long result;
-} obstacles[] = {
+};
+
+static const struct obstacle obstacles[] = {
 	{ "no memory", "get_optinsn_slot_for", 0 },
 	{ "breakpoint of kgdb", "arch_check_optimized_kprobe", -EAGAIN },
 };
@@ -1334,8 +1338,9 @@ static void expect_undisturbed_reader(struct kunit *test)
 		if (round < 2)
 			unregister_kprobes(all, FRAME_INSNS);
 	}
-	if (smp_load_acquire(&reader.left))
+	if (READ_ONCE(reader.left))
 		kunit_skip(test, "the reader has left too early");
+	/* Pairs with the release by the reader. */
 	while (!smp_load_acquire(&reader.left))
 		usleep_range(1000, 2000);
 	KUNIT_EXPECT_TRUE(test, reader.right);
@@ -1554,7 +1559,8 @@ static void post_handler_goes_on_in_what_is_displaced(struct kunit *test)
 	for (int optimized = 0; optimized < 2; optimized++) {
 		for (unsigned int n = 1; n < BITS; n++) {
 			test_probe('a')->data = n;
-			expect_bits(test, 1 + bits_from(n), "aA", optimized ? "jump" : "breakpoint");
+			expect_bits(test, 1 + bits_from(n), "aA",
+				    optimized ? "jump" : "breakpoint");
 		}
 		if (!optimized)
 			ASSERT_OPTIMIZED(test, a);
@@ -1660,6 +1666,7 @@ static void task_is_sent_to_where_a_jump_is_coming(struct kunit *test)
 		usleep_range(1000, 2000);
 	WRITE_ONCE(load.stop, true);
 	ASSERT_OPTIMIZED(test, a);
+	/* Pairs with the release by the reader. */
 	while (!smp_load_acquire(&reader.left))
 		usleep_range(1000, 2000);
 	KUNIT_EXPECT_TRUE(test, reader.right);

@@ -42,16 +42,22 @@ static const char *zeros;
 static size_t size;
 static bool entered;
 
-/* Where that instruction is, in both functions. */
-extern const unsigned long kprobe_async_insn, kprobe_async_init_insn;
+#define READ_AT(name, from, count) ({					\
+	asm volatile("1:\n" ANNOTATE_NOENDBR "rep lodsb\n"		\
+		     ".pushsection .rodata, \"a\"\n"			\
+		     ".balign 8\n"					\
+		     #name ": .quad 1b\n"				\
+		     ".popsection\n"					\
+		     : "+S" (from), "+c" (count) : : "rax", "memory");	\
+})
 
-#define READ_AT(name, from, count)						\
-	asm volatile("1:\n" ANNOTATE_NOENDBR "rep lodsb\n"			\
-		     ".pushsection .rodata, \"a\"\n"				\
-		     ".balign 8\n"						\
-		     #name ": .quad 1b\n"					\
-		     ".popsection\n"						\
-		     : "+S" (from), "+c" (count) : : "rax", "memory")
+/* Where that instruction is. */
+#define ADDRESS_OF(name) ({						\
+	unsigned long __address;					\
+									\
+	asm("movq " #name "(%%rip), %0" : "=r" (__address));		\
+	__address;							\
+})
 
 static noinline __noclone const char *kprobe_async_read(const char *from, size_t count)
 {
@@ -59,8 +65,8 @@ static noinline __noclone const char *kprobe_async_read(const char *from, size_t
 	return from;
 }
 
-static noinline __noclone const char * __init kprobe_async_init_read(const char *from,
-								       size_t count)
+static noinline __noclone
+const char * __init kprobe_async_init_read(const char *from, size_t count)
 {
 	READ_AT(kprobe_async_init_insn, from, count);
 	return from;
@@ -145,8 +151,8 @@ static int __init kprobe_async_init(void)
 				      MANY_PAGES));
 	if (err)
 		return err;
-	offset = kprobe_async_insn - (unsigned long)kprobe_async_read;
-	init_probe.addr = (kprobe_opcode_t *)kprobe_async_init_insn;
+	offset = ADDRESS_OF(kprobe_async_insn) - (unsigned long)kprobe_async_read;
+	init_probe.addr = (kprobe_opcode_t *)ADDRESS_OF(kprobe_async_init_insn);
 	err = register_kprobe(&init_probe);
 	if (err) {
 		vunmap(zeros);

@@ -38,8 +38,11 @@ struct pt_regs;
  * Where a function that is being entered has its return address. At an ftrace site
  * another probe's handler may have changed @sp, which has no effect there.
  */
-#define kretprobe_return_place(p, regs)					\
-	((kprobe_opcode_t **)(kprobe_ftrace(p) ? kprobe_ftrace_sp(regs) : (regs)->sp))
+#define kretprobe_return_place(p, regs)	((kprobe_opcode_t **)kprobe_entry_sp(p, regs))
+#define kprobe_entry_sp(p, entry_regs)	({					\
+	const struct pt_regs *__regs = (entry_regs);				\
+	kprobe_ftrace(p) ? kprobe_ftrace_sp(__regs) : __regs->sp;		\
+})
 
 /* kprobe_ftrace_handler() leaves alone what is not the site's ftrace_ops. */
 #define kprobe_ftrace_knows_ops		1

@@ -12,6 +12,7 @@
 
 #include <linux/bitfield.h>
 #include <linux/context_tracking.h>
+#include <linux/cpufeature.h>
 #include <linux/execmem.h>
 #include <linux/extable.h>
 #include <linux/kallsyms.h>
@@ -27,7 +28,6 @@
 #include <linux/vmalloc.h>
 
 #include <asm/alternative.h>
-#include <asm/cpufeature.h>
 #include <asm/extable_fixup_types.h>
 #include <asm/ibt.h>
 #include <asm/sections.h>

@@ -8,6 +8,7 @@
  * handlers, which want a detour of their own. What it knows of the probe that it
  * was made for is a short cut.
  */
+#include <linux/cpufeature.h>
 #include <linux/extable.h>
 #include <linux/kallsyms.h>
 #include <linux/kgdb.h>
@@ -16,8 +17,6 @@
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/unaligned.h>
-
-#include <asm/cpufeature.h>
 
 #include "common.h"
 #include "detour.h"
@@ -74,7 +73,8 @@ struct detour_template {
 }
 
 static const struct detour_template first_half = TEMPLATE(kprobe_detour, MAX_OPTINSN_SIZE);
-static const struct detour_template second_half = TEMPLATE(kprobe_detour_post, MAX_POST_OPTINSN_SIZE);
+static const struct detour_template second_half =
+	TEMPLATE(kprobe_detour_post, MAX_POST_OPTINSN_SIZE);
 
 /* ------------------------------------------------------------------- hits */
 

@@ -36,8 +36,10 @@ sleep 0.1
 check "the event on an address is hit" [ "$(hits address)" -ge 3 ]
 check "the event with arguments has them" grep -Eq 'sleep: .* mode=[0-9]+$' $tracing/trace
 
-refuse "an event on an unknown function is refused" "Invalid argument" add_event 'p:kprobes/bad no_such_function'
-refuse "an event on a blacklisted function is refused" "Invalid argument" add_event 'p:kprobes/bad get_kprobe'
+refuse "an event on an unknown function is refused" "Invalid argument" \
+	add_event 'p:kprobes/bad no_such_function'
+refuse "an event on a blacklisted function is refused" "Invalid argument" \
+	add_event 'p:kprobes/bad get_kprobe'
 remove_events
 check "all events are removed" [ -z "$(cat $tracing/kprobe_events)" ]
 check "nothing is left" [ -z "$(cat $kprobes/list)" ]

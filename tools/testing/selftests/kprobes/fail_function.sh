@@ -204,6 +204,8 @@ refuse "what is let go cannot be let go" "No such file" inject "!$mkdir"
 check "all are let go" inject ""
 check "rmdir() works" rmdir "$place/x"
 refuse "an unknown function is refused" "Invalid argument" inject no_such_function
-refuse "a function that was not meant is refused" "Numerical result out of range" inject kernel_clone
-refuse "a function that must not be probed is refused" "Numerical result out of range" inject get_kprobe
+refuse "a function that was not meant is refused" "Numerical result out of range" \
+	inject kernel_clone
+refuse "a function that must not be probed is refused" "Numerical result out of range" \
+	inject get_kprobe
 check "nothing is left" [ -z "$(cat $fail/inject $kprobes/list)" ]
