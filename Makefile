@@ -17,6 +17,8 @@ help:
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make modes         jumps in kernels that preempt, or are compiled, in other ways'
 	@echo 'make configs       do our files compile in 30 other configurations? 15 minutes'
+	@echo 'make hitpath       what does a hit run into that can be probed?'
+	@echo 'make transcript    what callers of the API see, beside the reference'
 	@echo 'make harness-test  does the harness see a guest that panics, hangs, lies?'
 	@echo 'make lint          checkpatch, kernel-doc, sparse, compiler warnings'
 	@echo 'make cross         kprobes on arm64 and riscv64: build, boot, KUnit (15 minutes)'
@@ -66,6 +68,12 @@ harness-test: build
 lint: build
 	@dev/lint
 
+hitpath: build
+	@dev/hitpath
+
+transcript: reference
+	@dev/transcript
+
 modes: build
 	@dev/modes
 
@@ -85,5 +93,5 @@ series-check: series
 clean:
 	rm -rf build
 
-.PHONY: help packages tree build run reference ftrace bench shell test modes configs harness-test lint cross
+.PHONY: help packages tree build run reference ftrace bench shell test hitpath transcript modes configs harness-test lint cross
 .PHONY: series series-check clean
