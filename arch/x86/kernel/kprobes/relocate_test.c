@@ -530,6 +530,55 @@ static void test_origins(struct kunit *test)
 	}
 }
 
+/* ----------------------------------------------- where an instruction must stand */
+
+/**
+ * struct place_case - An instruction that CPUs may speculate about
+ * @name:	What it is.
+ * @bytes:	The instruction.
+ * @its:	Whether it needs its place with ITS,
+ * @lfence:	and with LFENCE retpolines.
+ */
+static const struct place_case {
+	const char *name;
+	struct bytes bytes;
+	bool its;
+	bool lfence;
+} place_cases[] = {
+	{ "ret", BYTES(0xc3), .its = true },
+	{ "ret $16", BYTES(0xc2, 0x10, 0x00), .its = true },
+	{ "jmp *%rax", BYTES(0xff, 0xe0), .its = true, .lfence = true },
+	{ "jmp *8(%rdi)", BYTES(0xff, 0x67, 0x08), .its = true, .lfence = true },
+	{ "call *%r11", BYTES(0x41, 0xff, 0xd3), .its = true, .lfence = true },
+	{ "lfence", BYTES(0x0f, 0xae, 0xe8), .lfence = true },
+	{ "mfence", BYTES(0x0f, 0xae, 0xf0) },
+	{ "xrstor (%rdi)", BYTES(0x0f, 0xae, 0x2f) },
+	{ "incsspq %rax", BYTES(0xf3, 0x48, 0x0f, 0xae, 0xe8) },
+	{ "jmp", BYTES(0xeb, 0x10) },
+	{ "call", BYTES(0xe8, 0x00, 0x10, 0x00, 0x00) },
+	{ "jz", BYTES(0x74, 0x10) },
+	{ "inc %rax", BYTES(0x48, 0xff, 0xc0) },
+	{ "push (%rax)", BYTES(0xff, 0x30) },
+	{ "mov %rdi,%rax", BYTES(0x48, 0x89, 0xf8) },
+};
+
+static void test_places(struct kunit *test)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(place_cases); i++) {
+		const struct place_case *c = &place_cases[i];
+		struct insn insn;
+
+		KUNIT_ASSERT_EQ(test, 0, insn_decode(&insn, c->bytes.bytes, c->bytes.len,
+						     INSN_MODE_64));
+		KUNIT_EXPECT_FALSE_MSG(test, displaced_needs_place(&insn, false, false), "%s",
+				       c->name);
+		KUNIT_EXPECT_EQ_MSG(test, displaced_needs_place(&insn, true, false), c->its, "%s",
+				    c->name);
+		KUNIT_EXPECT_EQ_MSG(test, displaced_needs_place(&insn, false, true), c->lfence,
+				    "%s", c->name);
+	}
+}
+
 /* What is accepted can be copied, and the copy is as long as is thought. */
 static void check_agreement(struct kunit *test, struct bytes bytes)
 {
@@ -600,6 +649,7 @@ static struct kunit_case kprobes_relocate_cases[] = {
 	KUNIT_CASE(test_ranges),
 	KUNIT_CASE(test_return_addresses),
 	KUNIT_CASE(test_origins),
+	KUNIT_CASE(test_places),
 	KUNIT_CASE_SLOW(test_every_opcode),
 	{}
 };
