@@ -1629,11 +1629,14 @@ static int go_to_reading(struct kprobe *kp, struct pt_regs *regs)
 	return 1;
 }
 
-/* Keeps a grace period of RCU-tasks from ending: it never gives up its CPU by itself. */
+/*
+ * Keeps a grace period of RCU-tasks from ending: it never gives up its CPU by itself. To
+ * be asked for it, by cond_resched(), is not to do it.
+ */
 static int keep_tasks_waiting(void *unused)
 {
 	while (!READ_ONCE(load.stop))
-		cpu_relax();
+		cond_resched();
 	while (!kthread_should_stop())
 		schedule_timeout_interruptible(1);
 	return 0;
