@@ -1839,9 +1839,16 @@ static void real_callers_are_in_traces_of_interrupts(struct kunit *test)
 }
 
 #if CAN_TRACE
+/* On one CPU whoever asks runs there, and nobody else. */
+#ifdef CONFIG_SMP
+#define RUNS(task)	READ_ONCE((task)->on_cpu)
+#else
+#define RUNS(task)	((task) == current)
+#endif
+
 static bool is_asleep(struct task_struct *task)
 {
-	return READ_ONCE(task->__state) == TASK_UNINTERRUPTIBLE && !READ_ONCE(task->on_cpu);
+	return READ_ONCE(task->__state) == TASK_UNINTERRUPTIBLE && !RUNS(task);
 }
 
 static void save_sleeper(struct kunit *test, const struct host *host, struct trace *trace)
