@@ -327,11 +327,14 @@ static __always_inline void put_instance(struct kretprobe_instance *ri)
  */
 void kretprobe_put_uncached(struct kretprobe_instance *ri)
 {
-	bool busy = kprobe_running();
+	static struct kprobe busy = { .addr = (kprobe_opcode_t *)&busy };
+	bool alone = !kprobe_running();
 
-	if (!busy)
-		kprobe_busy_begin();
+	if (alone) {
+		raw_cpu_write(kprobe_context, preempt_count());
+		raw_cpu_write(current_kprobe, &busy);
+	}
 	put_instance(ri);
-	if (!busy)
-		kprobe_busy_end();
+	if (alone)
+		reset_current_kprobe();
 }
