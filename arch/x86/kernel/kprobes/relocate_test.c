@@ -539,12 +539,14 @@ static void test_origins(struct kunit *test)
  * @its:	Whether it needs its place with ITS,
  * @lfence:	and with LFENCE retpolines.
  */
-static const struct place_case {
+struct place_case {
 	const char *name;
 	struct bytes bytes;
 	bool its;
 	bool lfence;
-} place_cases[] = {
+};
+
+static const struct place_case place_cases[] = {
 	{ "ret", BYTES(0xc3), .its = true },
 	{ "ret $16", BYTES(0xc2, 0x10, 0x00), .its = true },
 	{ "jmp *%rax", BYTES(0xff, 0xe0), .its = true, .lfence = true },
