@@ -284,6 +284,15 @@ static __always_inline void leave_hit(void)
 		leave_outermost_hit();
 }
 
+/* End a hit that call_pre_handlers() began, for one who knows whether it is @nested. */
+static __always_inline void kprobe_hit_end(bool nested)
+{
+	if (nested)
+		resume_outer_hit();
+	else
+		leave_outermost_hit();
+}
+
 /* Is the present context, less @own, above that of the handler which runs? */
 static __always_inline bool is_hit_from_above(unsigned int own)
 {

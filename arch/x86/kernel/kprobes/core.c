@@ -146,14 +146,6 @@ static noinstr void run_with_post(struct kprobe *kp, struct pt_regs *regs)
 	leave_hit();
 }
 
-static __always_inline void kprobe_hit_end(bool nested)
-{
-	if (nested)
-		resume_outer_hit();
-	else
-		leave_outermost_hit();
-}
-
 static __always_inline void finish_hit(struct kprobe *kp, struct pt_regs *regs, bool nested)
 {
 	if (likely(!site_of(kp)->has_post && kp->ainsn.run != INSN_RUN_STEP)) {

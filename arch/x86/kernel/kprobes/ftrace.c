@@ -36,10 +36,7 @@ static __always_inline void ftrace_handle_hit(struct kprobe *kp, struct pt_regs 
 		return_ip = run_post_handlers(kp, regs, return_ip);
 	regs->ip = return_ip;
 	regs->sp = kprobe_ftrace_sp(regs);
-	if (nested)
-		leave_hit();
-	else
-		leave_outermost_hit();
+	kprobe_hit_end(nested);
 }
 
 /* A hit that nests, or whose site is not in its first slot; or none, for this ops. */
