@@ -940,7 +940,7 @@ static void hit_the_same_probes(void)
 	compare_words("registers after a skipped hit", &got, &want, sizeof(got));
 }
 
-/* The trap is behind the first instruction that is run where the handler has led. */
+/* The CPU traps after the first instruction that it runs where the handler has sent it. */
 static int on_matrix_trap(struct notifier_block *nb, unsigned long event, void *data)
 {
 	struct die_args *args = data;

@@ -1299,20 +1299,27 @@ static void jump_waits_for_who_is_in_its_place(struct kunit *test)
 	expect_jump_behind_the_reader(test, a);
 }
 
-/* The slot leads back to there. The neighbour keeps the optimiser away until somebody is in. */
-static void jump_waits_for_who_is_in_the_slot(struct kunit *test)
+/* Have the reader run in the slot of @a, which the neighbour @b keeps from becoming a jump. */
+static void probe_in_slot(struct kunit *test, struct kprobe **a, struct kprobe **b)
 {
 	unsigned long start = (unsigned long)kprobes_test_reading;
-	struct kprobe *a, *b;
 
 	OPTIMIZER_HIDE_VAR(start);
 	prepare_reading(test);
 	prepare_counting(test);
-	a = counting_probe(0, start + READING);
-	b = counting_probe(1, start + READING_BEHIND);
-	ASSERT_REGISTERED(test, b);
-	ASSERT_REGISTERED(test, a);
-	KUNIT_ASSERT_FALSE(test, becomes_optimized(a));
+	*a = counting_probe(0, start + READING);
+	*b = counting_probe(1, start + READING_BEHIND);
+	ASSERT_REGISTERED(test, *b);
+	ASSERT_REGISTERED(test, *a);
+	KUNIT_ASSERT_FALSE(test, becomes_optimized(*a));
+}
+
+/* The slot leads back to there. The neighbour keeps the optimiser away until somebody is in. */
+static void jump_waits_for_who_is_in_the_slot(struct kunit *test)
+{
+	struct kprobe *a, *b;
+
+	probe_in_slot(test, &a, &b);
 	begin_reading(test);
 	while (!atomic_read(&counting[0].hits))
 		usleep_range(1000, 2000);
@@ -1358,17 +1365,9 @@ static void be_hit_by_reader(struct kunit *test)
 
 static void slot_is_kept_for_who_is_in_it(struct kunit *test)
 {
-	unsigned long start = (unsigned long)kprobes_test_reading;
 	struct kprobe *a, *b;
 
-	OPTIMIZER_HIDE_VAR(start);
-	prepare_reading(test);
-	prepare_counting(test);
-	a = counting_probe(0, start + READING);
-	b = counting_probe(1, start + READING_BEHIND);
-	ASSERT_REGISTERED(test, b);
-	ASSERT_REGISTERED(test, a);
-	KUNIT_ASSERT_FALSE(test, becomes_optimized(a));
+	probe_in_slot(test, &a, &b);
 	be_hit_by_reader(test);
 	unregister_kprobe(a);
 	unregister_kprobe(b);
@@ -1619,8 +1618,8 @@ static void other_handler_goes_on_in_what_is_displaced(struct kunit *test)
 }
 
 /*
- * A task that a handler lets go on in the text that a jump is going to displace, after the
- * wait for those who are there has begun: it must not be in the text.
+ * A handler sends a task into the text that a jump is going to displace, after the grace
+ * period for the tasks in that text has begun: the task must not run there.
  */
 static int go_to_reading(struct kprobe *kp, struct pt_regs *regs)
 {
