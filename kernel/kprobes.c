@@ -86,6 +86,20 @@ noinstr int kprobe_pre_handlers_nested(struct kprobe *site, struct pt_regs *regs
 	return 0;
 }
 
+/* Those of the probes that are enabled and have all flags that are in @need. */
+static __always_inline void walk_post_handlers(struct kprobe *site, struct pt_regs *regs, u32 need)
+{
+	struct kprobe *p;
+
+	list_for_each_entry_lockless(p, &site->list, list) {
+		if (!p->post_handler || kprobe_disabled(p) || (p->flags & need) != need)
+			continue;
+		instrumentation_begin();
+		p->post_handler(p, regs, 0);
+		instrumentation_end();
+	}
+}
+
 /**
  * kprobe_post_handlers - Call the post handlers of a site's probes
  * @site: The site whose instruction has run.
@@ -96,7 +110,7 @@ noinstr int kprobe_pre_handlers_nested(struct kprobe *site, struct pt_regs *regs
  */
 noinstr void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, unsigned long flags)
 {
-	kprobe_call_post_handlers(site, regs, 0);
+	walk_post_handlers(site, regs, 0);
 }
 
 /**
@@ -104,11 +118,13 @@ noinstr void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, uns
  * @site: The site whose instruction has run.
  * @regs: The registers after the instruction.
  *
+ * A probe that has not opted in has missed the hit already.
+ *
  * Context: As kprobe_pre_handlers_nested().
  */
 noinstr void kprobe_post_handlers_nested(struct kprobe *site, struct pt_regs *regs)
 {
-	kprobe_call_post_handlers(site, regs, KPROBE_FLAG_REENTRANT);
+	walk_post_handlers(site, regs, KPROBE_FLAG_REENTRANT);
 }
 
 /**

@@ -182,22 +182,16 @@ static __always_inline int kprobe_call_pre_handlers(struct kprobe *site, struct 
 	return changed;
 }
 
-/*
- * kprobe_call_post_handlers - kprobe_post_handlers(), inline
- *
- * @need: KPROBE_FLAG_REENTRANT for a hit inside another one: a probe without it
- * has missed the hit already. Or 0.
- */
-static __always_inline void kprobe_call_post_handlers(struct kprobe *site, struct pt_regs *regs,
-						      u32 need)
+/* kprobe_call_post_handlers - kprobe_post_handlers(), inline for one probe */
+static __always_inline void kprobe_call_post_handlers(struct kprobe *site, struct pt_regs *regs)
 {
-	struct kprobe *p;
+	struct kprobe *only = READ_ONCE(site_of(site)->only);
 
-	list_for_each_entry_lockless(p, &site->list, list) {
-		if (!p->post_handler || unlikely(kprobe_disabled(p) || (p->flags & need) != need))
-			continue;
+	if (unlikely(!only)) {
+		kprobe_post_handlers(site, regs, 0);
+	} else if (only->post_handler) {
 		instrumentation_begin();
-		p->post_handler(p, regs, 0);
+		only->post_handler(only, regs, 0);
 		instrumentation_end();
 	}
 }

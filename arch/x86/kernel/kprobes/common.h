@@ -267,7 +267,7 @@ static __always_inline void call_post_handlers(struct kprobe *kp, struct pt_regs
 	if (unlikely(raw_cpu_read(kprobe_ctlblk.depth)))
 		kprobe_post_handlers_nested(kp, regs);
 	else
-		kprobe_call_post_handlers(kp, regs, 0);
+		kprobe_call_post_handlers(kp, regs);
 }
 
 /* The end of a hit that found kprobe_running() to be NULL. */

@@ -102,47 +102,57 @@ static __always_inline bool emulate(struct kprobe *kp, struct pt_regs *regs)
 	return false;
 }
 
+static __always_inline unsigned long next_insn(const struct kprobe *kp)
+{
+	return (unsigned long)kp->addr + kp->ainsn.size;
+}
+
 /* The instruction has run, or a branch: go on behind it, which may be in a detour. */
 static __always_inline void go_on(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (regs->ip == (unsigned long)kp->addr + kp->ainsn.size)
+	if (regs->ip == next_insn(kp))
 		regs->ip = (unsigned long)READ_ONCE(kp->ainsn.next);
 }
 
-/* Run the instruction without a further trap. Returns false if it will fault. */
-static __always_inline bool run_at_once(struct kprobe *kp, struct pt_regs *regs)
+/* Do what the instruction does. Returns false if that takes a copy, which will fault. */
+static __always_inline bool run_in_place(struct kprobe *kp, struct pt_regs *regs)
 {
-	switch (kp->ainsn.run) {
-	case INSN_RUN_BOOST:
-		regs->ip = (unsigned long)READ_ONCE(kp->ainsn.boost);
-		return true;
-	case INSN_RUN_SKIP:
-		regs->ip = (unsigned long)kp->addr + kp->ainsn.size;
-		return true;
-	default:
+	if (kp->ainsn.run != INSN_RUN_SKIP)
 		return emulate(kp, regs);
+	regs->ip = next_insn(kp);
+	return true;
+}
+
+/* Run the instruction without a further trap. */
+static __always_inline void run_at_once(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (likely(kp->ainsn.run == INSN_RUN_BOOST)) {
+		regs->ip = (unsigned long)READ_ONCE(kp->ainsn.boost);
+		return;
 	}
+	run_in_place(kp, regs);
+	go_on(kp, regs);
 }
 
 /*
- * Call the post handlers, who find @regs->ip where the instruction has left it, and
- * go on there, or where they have set it to.
+ * Call the post handlers, who find @regs->ip where the instruction has left it.
+ * Returns whether one of them has set it, and so where to go on.
  */
-static __always_inline void run_post_handlers(struct kprobe *kp, struct pt_regs *regs)
+static __always_inline bool post_handlers_divert(struct kprobe *kp, struct pt_regs *regs)
 {
 	unsigned long ip = regs->ip;
 
 	call_post_handlers(kp, regs);
 	if (likely(regs->ip == ip))
-		go_on(kp, regs);
-	else
-		regs->ip = kprobe_detoured_ip(regs->ip);
+		return false;
+	regs->ip = kprobe_detoured_ip(regs->ip);
+	return true;
 }
 
 static noinstr void run_with_post(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (run_at_once(kp, regs))
-		run_post_handlers(kp, regs);
+	if (run_in_place(kp, regs) && !post_handlers_divert(kp, regs))
+		go_on(kp, regs);
 	leave_hit();
 }
 
@@ -150,7 +160,6 @@ static __always_inline void finish_hit(struct kprobe *kp, struct pt_regs *regs, 
 {
 	if (likely(!site_of(kp)->has_post && kp->ainsn.run != INSN_RUN_STEP)) {
 		run_at_once(kp, regs);
-		go_on(kp, regs);
 		kprobe_hit_end(nested);
 	} else if (kp->ainsn.post_insn) {
 		start_copy(kp->ainsn.post_insn, regs);
@@ -167,7 +176,6 @@ static noinstr void skip_hit(struct kprobe *kp, struct pt_regs *regs)
 	kprobes_inc_nmissed_count(kp);
 	if (kp->ainsn.run != INSN_RUN_STEP) {
 		run_at_once(kp, regs);
-		go_on(kp, regs);
 		return;
 	}
 	enter_nested_hit(kp, regs);
@@ -202,20 +210,23 @@ static noinstr void int3_nested_hit(struct kprobe *kp, struct pt_regs *regs)
 /* ------------------------------------------------------- behind the copy */
 
 /*
- * Make the registers as if the instruction had run where it belongs, and call
- * the post handlers.
+ * The instruction has run in its copy, with IF clear: make the registers as if it had
+ * run in place, and call the post handlers, unless the hit was skipped.
  */
-static __always_inline void complete_copy(struct kprobe *kp, struct pt_regs *regs)
+static __always_inline void complete_copy(struct kprobe *kp, struct pt_regs *regs, bool skipped)
 {
-	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
-
-	regs->ip = (unsigned long)kp->addr + kp->ainsn.size;
-	regs->flags = (regs->flags & ~X86_EFLAGS_IF) | kcb->saved_flags;
-	if (likely(kcb->kprobe_status != KPROBE_REENTER))
-		run_post_handlers(kp, regs);
-	else
-		go_on(kp, regs);
+	regs->ip = next_insn(kp);
+	regs->flags |= raw_cpu_read(kprobe_ctlblk.saved_flags);
+	if (skipped || likely(!post_handlers_divert(kp, regs)))
+		regs->ip = (unsigned long)READ_ONCE(kp->ainsn.next);
 	leave_hit();
+}
+
+static noinline noinstr void call_post_unwatched(struct pt_regs *regs)
+{
+	ct_nmi_enter();
+	complete_copy(kprobe_running(), regs, false);
+	ct_nmi_exit();
 }
 
 /**
@@ -230,19 +241,15 @@ static __always_inline void complete_copy(struct kprobe *kp, struct pt_regs *reg
 noinstr void kprobe_copy_done(struct pt_regs *regs)
 {
 	bool irqs_on = raw_cpu_read(kprobe_ctlblk.saved_flags);
-	bool watching = rcu_is_watching_curr_cpu();
 
 	__preempt_count_add(PREEMPT_OFFSET);
 	if (irqs_on)
 		lockdep_hardirqs_off(CALLER_ADDR0);
-	if (unlikely(!watching))
-		ct_nmi_enter();
-
 	regs->sp += HANDLER_STACK_ROOM + sizeof(long);
-	complete_copy(kprobe_running(), regs);
-
-	if (unlikely(!watching))
-		ct_nmi_exit();
+	if (likely(rcu_is_watching_curr_cpu()))
+		complete_copy(kprobe_running(), regs, false);
+	else
+		call_post_unwatched(regs);
 	if (irqs_on) {
 		instrumentation_begin();
 		lockdep_hardirqs_on_prepare();
@@ -273,7 +280,8 @@ static noinstr int handle_other_int3(struct kprobe *kp, struct pt_regs *regs)
 		int3_nested_hit(kp, regs);
 	} else if (is_step_trap(running, addr)) {
 		raw_cpu_write(kprobe_context, preempt_count());
-		complete_copy(running, regs);
+		complete_copy(running, regs,
+			      raw_cpu_read(kprobe_ctlblk.kprobe_status) == KPROBE_REENTER);
 	} else if (*(const u8 *)addr != INT3_INSN_OPCODE) {
 		/* The probe has been removed since the CPU came here. */
 		regs->ip = addr;
