@@ -75,12 +75,16 @@ int arm_sites(struct list_head *batch)
  */
 void disarm_sites(struct list_head *batch)
 {
+	LIST_HEAD(restored);
+
 	lockdep_assert_held(&kprobe_mutex);
 	if (list_empty(batch))
 		return;
+	disarm_jumps(batch, &restored);
 	unoptimize_sites(batch);
 	ftrace_disarm_sites(batch);
 	patch_breakpoints(batch, arch_disarm_kprobe);
+	list_splice_tail(&restored, batch);
 	set_states(batch, SITE_DISARMED);
 	optimizer_neighbours_left(batch);
 }

@@ -195,6 +195,7 @@ struct seq_file;
 void optimizer_consider(struct kprobe_site *site);
 void optimizer_neighbours_left(struct list_head *batch);
 void unoptimize_sites(struct list_head *batch);
+void disarm_jumps(struct list_head *batch, struct list_head *restored);
 void unoptimize_unsuitable(struct list_head *batch);
 void unoptimize_around(struct list_head *batch);
 void wait_for_optimizer_a_while(void);
@@ -203,6 +204,7 @@ void optimizer_show_reasons(struct seq_file *m);
 static inline void optimizer_consider(struct kprobe_site *site) { }
 static inline void optimizer_neighbours_left(struct list_head *batch) { }
 static inline void unoptimize_sites(struct list_head *batch) { }
+static inline void disarm_jumps(struct list_head *batch, struct list_head *restored) { }
 static inline void unoptimize_unsuitable(struct list_head *batch) { }
 static inline void unoptimize_around(struct list_head *batch) { }
 static inline void wait_for_optimizer_a_while(void) { }

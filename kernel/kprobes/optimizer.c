@@ -142,6 +142,25 @@ void __weak arch_use_detour(struct optimized_kprobe *op, bool use)
 {
 }
 
+/**
+ * arch_disarm_optimized_kprobes - Restore the text where jumps are
+ * @oplist: The sites, in the order of their addresses.
+ * @done_list: Where to move them.
+ *
+ * For an architecture that can do it in fewer steps than to put breakpoints there first.
+ *
+ * Context: Process context, with the hotplug lock and text_mutex held.
+ */
+void __weak arch_disarm_optimized_kprobes(struct list_head *oplist, struct list_head *done_list)
+{
+	struct optimized_kprobe *op;
+
+	arch_unoptimize_kprobes(oplist, done_list);
+	list_for_each_entry(op, done_list, list)
+		arch_disarm_kprobe(&op->kp);
+	arch_sync_kprobes();
+}
+
 /* Is a site armed in what a jump would displace? */
 static bool has_armed_neighbour(struct kprobe_site *site)
 {
@@ -365,11 +384,39 @@ static void optimize_sites(struct work_struct *work)
 
 /* ------------------------------------------------------------ the way out */
 
-/* Have breakpoints where jumps are or were to be. The list is of optimized_kprobes. */
-static void unoptimize(struct list_head *ops)
+/* Have text patched where there are jumps. The lists are of optimized_kprobes. */
+static void remove_jumps(struct list_head *jumps, struct list_head *done,
+			 void (*patch)(struct list_head *jumps, struct list_head *done))
+{
+	if (list_empty(jumps))
+		return;
+	list_sort(NULL, jumps, compare_sites);
+	guard(cpus_read_lock)();
+	guard(mutex)(&text_mutex);
+	patch(jumps, done);
+}
+
+/* Nothing leads to the detours of sites any more, except from copies of text. */
+static void leave_detours(struct list_head *ops, enum kprobe_site_state state)
 {
 	struct optimized_kprobe *op, *next;
 	struct kprobe_site *site;
+
+	list_for_each_entry_safe(op, next, ops, list) {
+		list_del_init(&op->list);
+		site = site_of_op(op);
+		if (!site_has_detour(site))
+			continue;
+		arch_use_detour(op, false);
+		set_optimized(site, false);
+		site_set_state(site, state);
+	}
+}
+
+/* Have breakpoints where jumps are or were to be. */
+static void unoptimize(struct list_head *ops)
+{
+	struct optimized_kprobe *op, *next;
 	LIST_HEAD(jumps);
 	LIST_HEAD(done);
 
@@ -379,21 +426,8 @@ static void unoptimize(struct list_head *ops)
 		else
 			list_move_tail(&op->list, &done);
 	}
-	if (!list_empty(&jumps)) {
-		list_sort(NULL, &jumps, compare_sites);
-		guard(cpus_read_lock)();
-		guard(mutex)(&text_mutex);
-		arch_unoptimize_kprobes(&jumps, &done);
-	}
-	list_for_each_entry_safe(op, next, &done, list) {
-		list_del_init(&op->list);
-		site = site_of_op(op);
-		if (!site_has_detour(site))
-			continue;
-		arch_use_detour(op, false);
-		set_optimized(site, false);
-		site_set_state(site, SITE_ARMED);
-	}
+	remove_jumps(&jumps, &done, arch_unoptimize_kprobes);
+	leave_detours(&done, SITE_ARMED);
 }
 
 /**
@@ -413,6 +447,30 @@ void unoptimize_sites(struct list_head *batch)
 		if (site_has_detour(site) || !list_empty(&site->op.list))
 			list_move_tail(&site->op.list, &ops);
 	unoptimize(&ops);
+}
+
+/**
+ * disarm_jumps - Restore the text where there are jumps
+ * @batch: The sites, linked by their @batch. Those that have a jump leave it.
+ * @restored: They come here, and are disarmed.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void disarm_jumps(struct list_head *batch, struct list_head *restored)
+{
+	struct kprobe_site *site, *next;
+	LIST_HEAD(jumps);
+	LIST_HEAD(done);
+
+	lockdep_assert_held(&kprobe_mutex);
+	list_for_each_entry_safe(site, next, batch, batch) {
+		if (site->state != SITE_JUMP)
+			continue;
+		list_move_tail(&site->batch, restored);
+		list_move_tail(&site->op.list, &jumps);
+	}
+	remove_jumps(&jumps, &done, arch_disarm_optimized_kprobes);
+	leave_detours(&done, SITE_DISARMED);
 }
 
 /**

@@ -369,7 +369,7 @@ static const u8 site_ways[] = {
 	/* all ways to the displaced instructions but the detour have been waited for */
 	[SITE_OPTIMIZING] = BIT(SITE_JUMP) | BIT(SITE_ARMED),
 	/* the last enabled probe leaves, a neighbour comes, the detour does not suit */
-	[SITE_JUMP]	= BIT(SITE_ARMED),
+	[SITE_JUMP]	= BIT(SITE_ARMED) | BIT(SITE_DISARMED),
 	/* enabled again; the last probe leaves */
 	[SITE_DISARMED]	= BIT(SITE_ARMED) | BIT(SITE_DYING) | BIT(SITE_GONE),
 	/* a new probe arrives before the site is freed */
@@ -381,7 +381,7 @@ static const u8 site_ways[] = {
  * site_set_state - The one place where a site's state changes:
  *
  *	NEW -> ARMED <-> DISARMED -> DYING -> freed
- *	ARMED -> OPTIMIZING -> JUMP -> ARMED
+ *	ARMED -> OPTIMIZING -> JUMP -> ARMED, DISARMED
  *	OPTIMIZING -> ARMED
  *	NEW -> DISARMED
  *	DYING -> ARMED, DISARMED

@@ -510,8 +510,8 @@ void arch_optimize_kprobes(struct list_head *oplist)
 	text_poke_finish();
 }
 
-/* The breakpoint again, and what the rest of the jump has displaced. */
-void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_list)
+/* Restore what jumps displace, with a breakpoint in the first byte if it @stays. */
+static void remove_jumps(struct list_head *oplist, struct list_head *done_list, bool stays)
 {
 	u8 jump[JMP32_INSN_SIZE], code[JMP32_INSN_SIZE];
 	struct optimized_kprobe *op, *next;
@@ -520,12 +520,23 @@ void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_li
 	list_for_each_entry_safe(op, next, oplist, list) {
 		make_jump(jump, op);
 		memcpy(code, op->optinsn.code, sizeof(code));
-		code[0] = INT3_INSN_OPCODE;
+		if (stays)
+			code[0] = INT3_INSN_OPCODE;
 		text_poke_queue(op->kp.addr, code, sizeof(code), jump);
 		list_move_tail(&op->list, done_list);
 		cond_resched_tasks_rcu_qs();
 	}
 	text_poke_finish();
+}
+
+void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_list)
+{
+	remove_jumps(oplist, done_list, true);
+}
+
+void arch_disarm_optimized_kprobes(struct list_head *oplist, struct list_head *done_list)
+{
+	remove_jumps(oplist, done_list, false);
 }
 
 /* -------------------------------------------------------------- unwinding */
