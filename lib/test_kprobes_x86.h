@@ -915,7 +915,7 @@ static void ip_is_behind_the_breakpoint(struct kunit *test)
 	EXPECT_CALL(test, place, "aA");
 	KUNIT_EXPECT_EQ(test, pre_ip, (unsigned long)a->addr + 1);
 	if (kprobe_ftrace(a))
-		KUNIT_EXPECT_EQ(test, post_ip, (unsigned long)a->addr + MCOUNT_INSN_SIZE);
+		KUNIT_EXPECT_EQ(test, post_ip, (unsigned long)a->addr + CALL_INSN_SIZE);
 	else
 		KUNIT_EXPECT_GT(test, post_ip, (unsigned long)a->addr);
 }
@@ -981,14 +981,14 @@ static void inside_of_entry_is_not_probed(struct kunit *test)
 	if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE))
 		kunit_skip(test, "no probes through ftrace");
 	for (int armed = 0; armed < 2; armed++) {
-		for (unsigned int i = 1; i < MCOUNT_INSN_SIZE; i++) {
+		for (unsigned int i = 1; i < CALL_INSN_SIZE; i++) {
 			a->offset = ENDBR_SIZE + i;
 			EXPECT_REFUSED(test, a, -EILSEQ);
 		}
 		if (!armed)
 			ASSERT_REGISTERED(test, probe('b', "mktime64"));
 	}
-	a->offset = ENDBR_SIZE + MCOUNT_INSN_SIZE;
+	a->offset = ENDBR_SIZE + CALL_INSN_SIZE;
 	ASSERT_REGISTERED(test, a);
 	EXPECT_CALL(test, TRACED, "ba");
 }
