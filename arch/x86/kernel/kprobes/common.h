@@ -226,9 +226,15 @@ static inline bool unwind_detour(unsigned long *ip, unsigned long *sp)
 }
 #endif
 
-/* core.c: hits */
+/* text.c: the text as it is without probes */
 
+/* An instruction, and what tells whether STI in it shadows the next one. */
+#define ORIGINAL_CODE_SIZE	(MAX_INSN_SIZE + 3)
+
+int decode_original_insn(struct insn *insn, u8 *code, unsigned long addr);
 void read_original_text(u8 *buf, unsigned long addr, unsigned int len);
+
+/* int3.c: hits */
 
 noinstr void enter_nested_hit(struct kprobe *kp, struct pt_regs *regs);
 noinstr void resume_outer_hit(void);

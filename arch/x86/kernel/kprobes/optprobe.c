@@ -84,7 +84,7 @@ static const struct detour_template second_half =
  * @regs: The registers.
  *
  * Because there are several probes, or other ones than it was made for; or
- * because this CPU works for a probe already, see int3_nested_hit() of core.c.
+ * because this CPU works for a probe already, see int3_nested_hit() of int3.c.
  *
  * Context: That of the probed code, with preemption off.
  * Return: DETOUR_*.

@@ -259,7 +259,7 @@ SYM_DATA_END(\template\()_branches)
 /*
  * What an optimised site jumps to, up to the copies of the displaced instructions.
  * A template: optprobe.c copies it and fills it in. This is the way of a hit in
- * core.c, for one probe, with no other hit on this CPU; for all others there is
+ * int3.c, for one probe, with no other hit on this CPU; for all others there is
  * kprobe_detour_slow().
  *
  * The probe and its handler are part of the copy. That it is still there is asked

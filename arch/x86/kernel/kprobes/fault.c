@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Faults in slots, and stack traces that begin in one: both are made to refer to the
+ * probed instruction
+ */
+#include <linux/kprobes.h>
+#include <linux/ptrace.h>
+
+#include <asm/sections.h>
+
+#include "common.h"
+#include "detour.h"
+
+/* Where the text is of which @ip runs a copy: the instruction, or the next. */
+static unsigned long original_ip(const struct kprobe *owner, unsigned long ip)
+{
+	const struct arch_specific_insn *ainsn = &owner->ainsn;
+	unsigned long copy = (unsigned long)ainsn->insn;
+
+	if (ip - copy >= KPROBE_SLOT_SIZE)
+		copy = (unsigned long)ainsn->post_insn;
+	return (unsigned long)owner->addr + (ip - copy < ainsn->size ? 0 : ainsn->size);
+}
+
+/* Is @ip in a copy which this CPU runs for @owner until kprobe_copy_done()? */
+static bool is_copy_running(const struct kprobe *owner, unsigned long ip)
+{
+	if (kprobe_running() != owner || raw_cpu_read(kprobe_ctlblk.regs))
+		return false;
+	return owner->ainsn.run == INSN_RUN_STEP ||
+	       ip - (unsigned long)owner->ainsn.post_insn < KPROBE_SLOT_SIZE;
+}
+
+/**
+ * kprobe_fixup_fault - Let a fault in a slot be one of the probed instruction
+ * @regs: The registers at the fault. If it was in a slot, @ip is changed to the
+ *	instruction's own address and the interrupt flag to what it had there;
+ *	the hit is over, and may come again when the fault has been dealt with.
+ *
+ * Context: Any exception.
+ */
+void __kprobes kprobe_fixup_fault(struct pt_regs *regs)
+{
+	struct kprobe *owner;
+
+	if (user_mode(regs))
+		return;
+	guard(preempt_notrace)();
+	owner = kprobe_slot_owner(regs->ip);
+	if (likely(!owner))
+		return;
+
+	if (is_copy_running(owner, regs->ip)) {
+		regs->flags |= raw_cpu_read(kprobe_ctlblk.saved_flags);
+		leave_hit();
+	}
+	regs->ip = original_ip(owner, regs->ip);
+}
+
+/**
+ * kprobe_fault_handler - A fault while this CPU works for a probe
+ * @regs: The registers at the fault.
+ * @trapnr: Which fault.
+ *
+ * A fault in a handler is the handler's own.
+ *
+ * Context: The exception, with preemption off.
+ * Return: 0: the fault is still to be dealt with, see kprobe_fixup_fault().
+ */
+int __kprobes kprobe_fault_handler(struct pt_regs *regs, int trapnr)
+{
+	kprobe_fixup_fault(regs);
+	return 0;
+}
+
+/* The site whose pre handlers see @regs, on this CPU. */
+static const struct kprobe *site_of_regs(const struct pt_regs *regs)
+{
+	const struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
+	const struct kprobe *running = kprobe_running();
+
+	if (!regs || !running)
+		return NULL;
+	if (kcb->regs == regs)
+		return running;
+	for (unsigned int i = 0; i < kcb->depth; i++)
+		if (kcb->outer[i].regs == regs)
+			return kcb->outer[i].kp;
+	return NULL;
+}
+
+/**
+ * kprobe_unwind_ip - Find the text that describes the stack at an address
+ * @ip: An address that the unwinder has met.
+ * @regs: The registers it comes from, if any.
+ * @sp: The stack pointer there. In the beginning and at the end of a detour it is
+ *	set to what it is in the probed code.
+ *
+ * A slot has no description of its own, the probed instruction has. And what
+ * pre handlers see as @regs->ip is behind the breakpoint, which may be the next
+ * instruction already, while the stack is as before the probed one. That holds
+ * for registers saved by a detour as long as they are.
+ *
+ * Context: Any in which RCU is watching.
+ * Return: The address to look up.
+ */
+unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
+			       unsigned long *sp)
+{
+	const struct kprobe *kp;
+
+	guard(preempt_notrace)();
+	kp = site_of_regs(regs);
+	if (kp && regs->ip == (unsigned long)kp->addr + INT3_INSN_SIZE)
+		return (unsigned long)kp->addr;
+	if (regs && regs->csx >> 16 == DETOUR_MARK && get_kprobe((void *)regs->ip - INT3_INSN_SIZE))
+		return regs->ip - INT3_INSN_SIZE;
+	if (is_kernel_text(ip) || unwind_detour(&ip, sp))
+		return ip;
+	kp = kprobe_slot_owner(ip);
+	return kp ? original_ip(kp, ip) : ip;
+}

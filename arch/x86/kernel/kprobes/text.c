@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The text as it is without probes, and where instructions start in it
+ */
+#include <linux/kgdb.h>
+#include <linux/kprobes.h>
+#include <linux/memory.h>
+#include <linux/mm.h>
+#include <linux/uaccess.h>
+
+#include <asm/ibt.h>
+#include <asm/text-patching.h>
+
+#include "common.h"
+
+/* Put back what a jump or breakpoint of ours, @pos bytes behind the start, displaces. */
+static void restore_code(u8 *code, unsigned int len, int pos, unsigned long addr)
+{
+	const struct kprobe *kp = get_kprobe((void *)addr + pos);
+	unsigned int size = 1;
+	const u8 *original;
+
+	if (!kp)
+		return;
+	original = &kp->opcode;
+#ifdef CONFIG_OPTPROBES
+	if (kprobe_optimized(kp)) {
+		original = container_of(kp, struct optimized_kprobe, kp)->optinsn.code;
+		size = JMP32_INSN_SIZE;
+	}
+#endif
+	for (unsigned int i = 0; i < size; i++)
+		if (pos + i < len)
+			code[pos + i] = original[i];
+}
+
+static void restore_original(u8 *code, unsigned long addr, unsigned int len)
+{
+	int pos = IS_ENABLED(CONFIG_OPTPROBES) ? 1 - JMP32_INSN_SIZE : 0;
+
+	for (; pos < 0; pos++)
+		restore_code(code, len, pos, addr);
+	for (; pos < (int)len; pos++)
+		if (code[pos] == INT3_INSN_OPCODE || code[pos] == JMP32_INSN_OPCODE)
+			restore_code(code, len, pos, addr);
+}
+
+/**
+ * read_original_text - Copy the text as it is without probes
+ * @buf: Where to write it.
+ * @addr: Where it is: mapped from there to the end.
+ * @len: How many bytes.
+ *
+ * Context: kprobe_mutex and text_mutex held.
+ */
+void read_original_text(u8 *buf, unsigned long addr, unsigned int len)
+{
+	lockdep_assert_held(&text_mutex);
+	memcpy(buf, (void *)addr, len);
+	restore_original(buf, addr, len);
+}
+
+/* Read ORIGINAL_CODE_SIZE bytes, or less at the end of a mapping. Returns how many. */
+static unsigned int read_code(u8 *code, unsigned long addr)
+{
+	unsigned int len = ORIGINAL_CODE_SIZE;
+
+	if (copy_from_kernel_nofault(code, (void *)addr, len)) {
+		len = min_t(unsigned int, len, PAGE_SIZE - offset_in_page(addr));
+		if (copy_from_kernel_nofault(code, (void *)addr, len))
+			return 0;
+	}
+	restore_original(code, addr, len);
+	return len;
+}
+
+/**
+ * decode_original_insn - Decode an instruction as it is without probes
+ * @insn: The result, which refers to @code.
+ * @code: Where to copy the text to: room for ORIGINAL_CODE_SIZE bytes.
+ * @addr: Where the instruction starts.
+ *
+ * Context: kprobe_mutex and text_mutex held.
+ * Return: 0, or -EILSEQ if the text cannot be read or is no instruction.
+ */
+int decode_original_insn(struct insn *insn, u8 *code, unsigned long addr)
+{
+	unsigned int len = read_code(code, addr);
+
+	if (!len)
+		return -EILSEQ;
+	return insn_decode(insn, code, len, INSN_MODE_KERN) ? -EILSEQ : 0;
+}
+
+/* Is this a breakpoint of kgdb? It hides an instruction of unknown length. */
+static bool hides_insn(const u8 *code, unsigned long addr)
+{
+#ifdef CONFIG_KGDB
+	return code[0] == INT3_INSN_OPCODE && kgdb_has_hit_break(addr);
+#else
+	return false;
+#endif
+}
+
+/* How many bytes from here on must stay what they are. */
+static unsigned int reserved_size(const struct insn *insn)
+{
+	size_t len = insn->end_kaddr - insn->kaddr;
+
+	if (is_static_call_tramp(insn->kaddr, len))
+		return JMP32_INSN_SIZE;
+	return IS_ENABLED(CONFIG_CFI_CLANG) ? cfi_check_size(insn->kaddr, len) : 0;
+}
+
+int arch_seek_insn(unsigned long *pos, unsigned long addr)
+{
+	unsigned int reserved;
+	u8 code[ORIGINAL_CODE_SIZE];
+	struct insn insn;
+
+	lockdep_assert_held(&text_mutex);
+	while (*pos <= addr) {
+		if (decode_original_insn(&insn, code, *pos) || hides_insn(code, *pos))
+			return -EILSEQ;
+		reserved = reserved_size(&insn);
+		if (addr - *pos < reserved)
+			return -EINVAL;
+		if (*pos == addr)
+			return 0;
+		*pos += reserved ?: insn.length;
+	}
+	return -EILSEQ;
+}
+
+kprobe_opcode_t *arch_adjust_kprobe_addr(unsigned long addr, unsigned long offset,
+					 bool *on_func_entry)
+{
+	unsigned long entry = 0;
+	u32 insn;
+
+	/* It has not been checked yet what is there. */
+	if (!get_kernel_nofault(insn, (u32 *)addr) && is_endbr(insn))
+		entry = ENDBR_INSN_SIZE;
+
+	*on_func_entry = !offset || offset == entry;
+	return (kprobe_opcode_t *)(addr + (*on_func_entry ? entry : offset));
+}
