@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Kernel probes: registration and the dispatch of hits.
- *
- * Everything that changes which probes there are, or which of them are enabled,
- * is done in the same way: change the probes of all sites concerned, then let
- * settle() patch, in one batch, the sites whose text no longer suits their
- * probes. Only arming can fail; then the change is taken back and settled again.
+ * Kernel probes: the public API, and registration as a transaction
  */
 #include "kprobes/internal.h"
 
@@ -14,7 +9,6 @@
 #include <linux/init.h>
 #include <linux/jump_label.h>
 #include <linux/kdebug.h>
-#include <linux/kprobes_hit.h>
 #include <linux/memory.h>
 #include <linux/minmax.h>
 #include <linux/notifier.h>
@@ -22,296 +16,8 @@
 #include <linux/slab.h>
 #include <linux/sort.h>
 
-#include <asm/sections.h>
-
 /* Which probes and sites there are, and their states: see internal.h. */
 DEFINE_MUTEX(kprobe_mutex);
-
-DEFINE_PER_CPU(unsigned int, kprobe_context);
-
-/* The knob "enabled" of debugfs. Written under kprobe_mutex. */
-static bool all_enabled = true;
-
-/* ------------------------------------------------------------------ hits */
-
-static __always_inline void count_miss(struct kprobe *p)
-{
-	/* Several CPUs may miss at once, and none may be forgotten. */
-	BUILD_BUG_ON(sizeof(p->nmissed) != sizeof(atomic_long_t));
-	raw_atomic_long_inc((atomic_long_t *)&p->nmissed);
-}
-
-/**
- * kprobe_pre_handlers - Call the pre handlers of a site's probes
- * @site: The site that was hit.
- * @regs: The registers at the hit.
- *
- * Context: Any. Preemption is off, and kprobe_running() is @site.
- * Return: Non-zero if a handler has changed where execution goes on. The probes
- *	behind its one have not been asked.
- */
-noinstr int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs)
-{
-	struct kprobe *p;
-
-	list_for_each_entry_lockless(p, &site->list, list)
-		if (!kprobe_disabled(p) && kprobe_call_pre_handler(p, regs))
-			return 1;
-	return 0;
-}
-
-/**
- * kprobe_pre_handlers_nested - The same for a hit inside another one
- * @site: The site that was hit.
- * @regs: The registers at the hit.
- *
- * Probes that have not opted in to this with KPROBE_FLAG_REENTRANT miss the hit.
- *
- * Context: As kprobe_pre_handlers(), in a higher context level than the handler
- *	that was interrupted.
- * Return: As kprobe_pre_handlers().
- */
-noinstr int kprobe_pre_handlers_nested(struct kprobe *site, struct pt_regs *regs)
-{
-	struct kprobe *p;
-
-	list_for_each_entry_lockless(p, &site->list, list) {
-		if (kprobe_disabled(p))
-			continue;
-		if (!(p->flags & KPROBE_FLAG_REENTRANT))
-			count_miss(p);
-		else if (kprobe_call_pre_handler(p, regs))
-			return 1;
-	}
-	return 0;
-}
-
-/* Those of the probes that are enabled and have all flags that are in @need. */
-static __always_inline void walk_post_handlers(struct kprobe *site, struct pt_regs *regs, u32 need)
-{
-	struct kprobe *p;
-
-	list_for_each_entry_lockless(p, &site->list, list) {
-		if (!p->post_handler || kprobe_disabled(p) || (p->flags & need) != need)
-			continue;
-		instrumentation_begin();
-		p->post_handler(p, regs, 0);
-		instrumentation_end();
-	}
-}
-
-/**
- * kprobe_post_handlers - Call the post handlers of a site's probes
- * @site: The site whose instruction has run.
- * @regs: The registers after the instruction.
- * @flags: Passed on to the handlers; 0 at present.
- *
- * Context: As kprobe_pre_handlers().
- */
-noinstr void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, unsigned long flags)
-{
-	walk_post_handlers(site, regs, 0);
-}
-
-/**
- * kprobe_post_handlers_nested - The same for a hit inside another one
- * @site: The site whose instruction has run.
- * @regs: The registers after the instruction.
- *
- * A probe that has not opted in has missed the hit already.
- *
- * Context: As kprobe_pre_handlers_nested().
- */
-noinstr void kprobe_post_handlers_nested(struct kprobe *site, struct pt_regs *regs)
-{
-	walk_post_handlers(site, regs, KPROBE_FLAG_REENTRANT);
-}
-
-/**
- * kprobes_inc_nmissed_count - Count a hit that was skipped
- * @p: The site that was hit.
- *
- * Context: Any, also noinstr. Preemption is off.
- */
-noinstr void kprobes_inc_nmissed_count(struct kprobe *p)
-{
-	struct kprobe *probe;
-
-	count_miss(p);
-	list_for_each_entry_lockless(probe, &p->list, list)
-		if (!kprobe_disabled(probe))
-			count_miss(probe);
-}
-
-static struct kprobe busy_probe = {
-	.addr = (kprobe_opcode_t *)&busy_probe,
-};
-
-/**
- * kprobe_busy_begin - Keep handlers from running on this CPU
- *
- * For code that must not be interrupted by a probe, and for those who share
- * handlers with probes. Hits are counted as missed until kprobe_busy_end(),
- * unless the probe may run in the higher context level that it is hit in.
- *
- * Context: Any. Returns with preemption off.
- */
-notrace void __kprobes kprobe_busy_begin(void)
-{
-	preempt_disable_notrace();
-	raw_cpu_write(kprobe_context, preempt_count());
-	get_kprobe_ctlblk()->kprobe_status = KPROBE_HIT_ACTIVE;
-	raw_cpu_write(current_kprobe, &busy_probe);
-}
-
-/**
- * kprobe_busy_end - End what kprobe_busy_begin() began
- *
- * Context: Any. Preemption is as before kprobe_busy_begin().
- */
-notrace void __kprobes kprobe_busy_end(void)
-{
-	reset_current_kprobe();
-	preempt_enable_notrace();
-}
-
-/* ------------------------------------------------- what suits the probes */
-
-static void add_to_batch(struct kprobe_site *site, struct list_head *batch)
-{
-	if (list_empty(&site->batch))
-		list_add_tail(&site->batch, batch);
-}
-
-static void forget_batch(struct list_head *batch)
-{
-	struct kprobe_site *site, *next;
-
-	list_for_each_entry_safe(site, next, batch, batch)
-		list_del_init(&site->batch);
-}
-
-static bool wants_to_be_armed(struct kprobe_site *site)
-{
-	struct kprobe *p;
-
-	/* Calls in flight will return to a probed trampoline, whatever the knob says. */
-	if (all_enabled || arch_trampoline_kprobe(&site->kp))
-		list_for_each_entry(p, &site->kp.list, list)
-			if (!kprobe_disabled(p))
-				return true;
-	return false;
-}
-
-static bool has_post_handler(const struct kprobe_site *site)
-{
-	struct kprobe *p;
-
-	list_for_each_entry(p, &site->kp.list, list)
-		if (p->post_handler)
-			return true;
-	return false;
-}
-
-/*
- * Let hits find what they need to know of the probes in the site itself. A back
- * end may ask for the site's post handler and call it later: once there is one it
- * stays, and finds no probe to call.
- */
-static void settle_handlers(struct kprobe_site *site)
-{
-	struct kprobe *only = NULL;
-
-	if (list_is_singular(&site->kp.list)) {
-		only = list_first_entry(&site->kp.list, struct kprobe, list);
-		if (kprobe_disabled(only) || !only->pre_handler)
-			only = NULL;
-	}
-	WRITE_ONCE(site->only, only);
-	WRITE_ONCE(site->direct, only ? only->number : 0);
-	WRITE_ONCE(site->has_post, has_post_handler(site));
-	if (site->has_post)
-		WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);
-}
-
-/* What is left to do for a site that is not armed and shall not be. */
-static void settle_idle_site(struct kprobe_site *site)
-{
-	bool used = !list_empty(&site->kp.list);
-
-	switch (site->state) {
-	case SITE_NEW:
-		if (used)
-			site_set_state(site, SITE_DISARMED);
-		else
-			site_destroy(site);
-		break;
-	case SITE_DYING:
-		if (used)
-			site_set_state(site, SITE_DISARMED);
-		break;
-	case SITE_DISARMED:
-		if (!used) {
-			site_set_state(site, SITE_DYING);
-			site_retire(site);
-		}
-		break;
-	case SITE_GONE:
-		if (!used)
-			site_retire(site);
-		break;
-	case SITE_ARMED:
-	case SITE_OPTIMIZING:
-	case SITE_JUMP:
-		break;
-	}
-}
-
-/**
- * settle - Patch the sites of a batch whose text does not suit their probes
- * @batch: Sites, linked by their @batch. It is empty on success.
- *
- * Context: Process context, kprobe_mutex held.
- * Return: 0, or an error of ftrace or -ENOMEM: then no site has been armed that
- *	was not. Without a site to be armed it does not fail.
- */
-static int settle(struct list_head *batch)
-{
-	struct kprobe_site *site, *next;
-	LIST_HEAD(to_disarm);
-	LIST_HEAD(to_arm);
-	int err;
-
-	list_for_each_entry_safe(site, next, batch, batch) {
-		bool armed = site_is_armed(site);
-
-		settle_handlers(site);
-		if (site->state != SITE_GONE && wants_to_be_armed(site)) {
-			if (!armed || ftrace_site_needs_rearm(site))
-				list_move_tail(&site->batch, &to_arm);
-		} else if (armed) {
-			list_move_tail(&site->batch, &to_disarm);
-		}
-	}
-
-	err = arm_sites(&to_arm);
-	disarm_sites(&to_disarm);
-	unoptimize_unsuitable(batch);
-	ftrace_relax_sites(batch);
-	list_splice(&to_disarm, batch);
-	list_splice(&to_arm, batch);
-	if (err)
-		return err;
-
-	list_for_each_entry_safe(site, next, batch, batch) {
-		list_del_init(&site->batch);
-		if (site_is_armed(site))
-			optimizer_consider(site);
-		else
-			settle_idle_site(site);
-	}
-	return 0;
-}
 
 /* ---------------------------------------------------------- registration */
 
@@ -475,7 +181,7 @@ static int prepare_site(struct kprobe_request *req, struct insn_cursor *cursor,
 		if (IS_ERR(site))
 			return PTR_ERR(site);
 	}
-	add_to_batch(site, batch);
+	site_add_to_batch(site, batch);
 	req->site = site;
 	return req->p->post_handler ? arch_prepare_post_handler(&site->kp) : 0;
 }
@@ -562,7 +268,7 @@ static int publish_requests(const struct kprobe_transaction *ta, struct list_hea
 	int err;
 
 	link_requests(ta);
-	err = settle(batch);
+	err = kprobes_apply(batch);
 	if (err)
 		for (int i = 0; i < ta->num; i++)
 			list_del_rcu(&ta->reqs[i].p->list);
@@ -584,21 +290,6 @@ static void restore_requests(const struct kprobe_transaction *ta)
 		p->flags = req->flags;
 		p->opcode = req->opcode;
 	}
-}
-
-/**
- * kprobes_called_by_handler - Ask whether a handler is changing which probes there are
- *
- * It must not: that takes a mutex which the interrupted task may hold, and waits for
- * handlers to end.
- *
- * Context: Any.
- * Return: Whether this CPU runs a handler, or an interrupt in one.
- */
-bool kprobes_called_by_handler(void)
-{
-	guard(preempt_notrace)();
-	return kprobe_running();
 }
 
 /**
@@ -638,7 +329,7 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 			published = true;
 		}
 		if (err)
-			settle(&batch);
+			kprobes_apply_removal(&batch);
 	}
 	if (!err)
 		return 0;
@@ -692,33 +383,6 @@ int register_kprobe(struct kprobe *p)
 }
 EXPORT_SYMBOL_GPL(register_kprobe);
 
-/**
- * kprobes_wait_for_handlers - Wait for those that run
- *
- * An expedited grace period interrupts CPUs that are busy. So has the patching
- * that comes before, and those who attach probes one by one have thousands of them.
- *
- * Context: Process context. When it returns, no handler runs any more of a probe
- *	that has been unlinked before.
- */
-void kprobes_wait_for_handlers(void)
-{
-	synchronize_rcu_expedited();
-}
-
-/**
- * kprobes_wait_for_tasks - Wait for those in text that hits no longer lead through
- *
- * Context: Process context, no lock held. When it returns, no task is any more in a
- *	slot, a detour or the original text that it was on its way in before.
- */
-void kprobes_wait_for_tasks(void)
-{
-	synchronize_rcu_tasks();
-	cpus_read_lock();	/* CPUs on their way up are not watched */
-	cpus_read_unlock();
-}
-
 /* Has list_del_rcu() taken the probe out of a site's list, and nothing followed? */
 static bool is_unlinked(const struct kprobe *p)
 {
@@ -751,13 +415,13 @@ void unregister_kprobes(struct kprobe **kps, int num)
 				kps[i]->addr = site->kp.addr;
 				kps[i]->flags &= ~KPROBE_FLAG_OPTIMIZED;
 				list_del_rcu(&kps[i]->list);
-				add_to_batch(site, &batch);
+				site_add_to_batch(site, &batch);
 			} else if (!is_unlinked(kps[i])) {
 				kps[i]->addr = NULL;
 			}
 			cond_resched_tasks_rcu_qs();
 		}
-		settle(&batch);
+		kprobes_apply_removal(&batch);
 	}
 	if (!found)
 		return;
@@ -780,8 +444,8 @@ static bool disable_if_site(struct kprobe *kp)
 		return false;
 	list_for_each_entry(p, &kp->list, list)
 		WRITE_ONCE(p->flags, p->flags | KPROBE_FLAG_DISABLED);
-	add_to_batch(site_of(kp), &batch);
-	settle(&batch);
+	site_add_to_batch(site_of(kp), &batch);
+	kprobes_apply_removal(&batch);
 	return true;
 }
 
@@ -810,12 +474,11 @@ static int set_probe_disabled(struct kprobe *p, struct kprobe_site *site, u32 di
 	if ((p->flags & KPROBE_FLAG_DISABLED) == disabled)
 		return 0;
 	WRITE_ONCE(p->flags, p->flags ^ KPROBE_FLAG_DISABLED);
-	add_to_batch(site, &batch);
-	err = settle(&batch);
+	site_add_to_batch(site, &batch);
+	err = kprobes_apply(&batch);
 	if (err) {
 		WRITE_ONCE(p->flags, p->flags ^ KPROBE_FLAG_DISABLED);
-		settle_handlers(site);
-		forget_batch(&batch);
+		kprobes_apply_removal(&batch);
 	}
 	return err;
 }
@@ -867,91 +530,7 @@ int disable_kprobe(struct kprobe *kp)
 }
 EXPORT_SYMBOL_GPL(disable_kprobe);
 
-/* kprobes_enabled - Is the knob "enabled" on? */
-bool kprobes_enabled(void)
-{
-	return READ_ONCE(all_enabled);
-}
-
-/**
- * kprobes_set_enabled - Turn the knob "enabled"
- * @on: Whether those probes that are enabled shall be armed.
- *
- * Context: Process context. May sleep.
- * Return: 0, or with nothing changed an error of ftrace.
- */
-int kprobes_set_enabled(bool on)
-{
-	struct kprobe_site *site;
-	LIST_HEAD(batch);
-	int err;
-
-	guard(mutex)(&kprobe_mutex);
-	if (all_enabled == on)
-		return 0;
-	all_enabled = on;
-	for (site = site_first_from(0); site; site = site_next(site))
-		add_to_batch(site, &batch);
-	err = settle(&batch);
-	if (err) {
-		all_enabled = !on;
-		forget_batch(&batch);
-		return err;
-	}
-	pr_info("all probes are switched %s\n", on ? "on" : "off");
-	return 0;
-}
-
-/* ----------------------------------------------- text that comes and goes */
-
-/**
- * kprobes_lose_text - Text is about to be freed
- * @start: Its first address.
- * @end: The address after its last. What is there is still mapped.
- *
- * Context: Process context, kprobe_mutex held.
- */
-void kprobes_lose_text(unsigned long start, unsigned long end)
-{
-	struct kprobe_site *site;
-	LIST_HEAD(armed);
-
-	lockdep_assert_held(&kprobe_mutex);
-	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
-		if (site_is_armed(site))
-			add_to_batch(site, &armed);
-	disarm_sites(&armed);
-	forget_batch(&armed);
-	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
-		if (site->state != SITE_GONE)
-			site_lose_text(site);
-	blacklist_remove(start, end);
-}
-
-/**
- * kprobe_free_init_mem - The kernel's init text is about to be freed
- *
- * Context: Process context, once, when no new probe can be registered there.
- */
-void kprobe_free_init_mem(void)
-{
-	guard(mutex)(&kprobe_mutex);
-	kprobes_lose_text((unsigned long)__init_begin, (unsigned long)__init_end);
-}
-
-/* ------------------------------------------------------- odds and the end */
-
-/**
- * dump_kprobe - Print where a probe is
- * @kp: The probe or site.
- *
- * Context: Any, for a last message.
- */
-void __kprobes dump_kprobe(struct kprobe *kp)
-{
-	pr_err("probe %pS (%s+%#x), flags %#x, missed %lu\n", kp->addr,
-	       kp->symbol_name ?: "no symbol", kp->offset, kp->flags, kp->nmissed);
-}
+/* ---------------------------------------------------------------- set-up */
 
 int __weak arch_prepare_post_handler(struct kprobe *p)
 {

@@ -53,6 +53,12 @@ static inline bool site_is_armed(const struct kprobe_site *site)
 	return site->state == SITE_ARMED || site_has_detour(site);
 }
 
+static inline void site_add_to_batch(struct kprobe_site *site, struct list_head *batch)
+{
+	if (list_empty(&site->batch))
+		list_add_tail(&site->batch, batch);
+}
+
 /* site.c */
 void sites_init(void);
 int site_reserve(unsigned int count);
@@ -275,11 +281,19 @@ struct kprobe_kind {
 };
 
 int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kind);
-bool kprobes_called_by_handler(void);
-void kprobes_lose_text(unsigned long start, unsigned long end);
-void kprobes_wait_for_handlers(void);
-void kprobes_wait_for_tasks(void);
+
+/* apply.c */
+int kprobes_apply(struct list_head *batch);
+void kprobes_apply_removal(struct list_head *batch);
 bool kprobes_enabled(void);
 int kprobes_set_enabled(bool on);
+
+/* hit.c */
+bool kprobes_called_by_handler(void);
+void kprobes_wait_for_handlers(void);
+void kprobes_wait_for_tasks(void);
+
+/* gone.c */
+void kprobes_lose_text(unsigned long start, unsigned long end);
 
 #endif /* _KERNEL_KPROBES_INTERNAL_H */

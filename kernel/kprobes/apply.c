@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Bringing the text at sites in line with their probes
+ *
+ * Whatever changes which probes there are, or which of them are enabled, changes the
+ * probes first and then passes the sites concerned in one batch to kprobes_apply(). Only
+ * arming can fail: the caller takes its change back then, and calls
+ * kprobes_apply_removal(), which arms nothing.
+ */
+#include "internal.h"
+
+#include <linux/kprobes_hit.h>
+
+/* The knob "enabled" of debugfs. Written under kprobe_mutex. */
+static bool all_enabled = true;
+
+static bool wants_to_be_armed(struct kprobe_site *site)
+{
+	struct kprobe *p;
+
+	/* Calls in flight will return to a probed trampoline, whatever the knob says. */
+	if (all_enabled || arch_trampoline_kprobe(&site->kp))
+		list_for_each_entry(p, &site->kp.list, list)
+			if (!kprobe_disabled(p))
+				return true;
+	return false;
+}
+
+static bool has_post_handler(const struct kprobe_site *site)
+{
+	struct kprobe *p;
+
+	list_for_each_entry(p, &site->kp.list, list)
+		if (p->post_handler)
+			return true;
+	return false;
+}
+
+/*
+ * Copy what a hit needs to know of the probes into the site. A back end may read the
+ * site's post handler and call it later, so it is never cleared: without a probe it
+ * calls nothing.
+ */
+static void update_handlers(struct kprobe_site *site)
+{
+	struct kprobe *only = NULL;
+
+	if (list_is_singular(&site->kp.list)) {
+		only = list_first_entry(&site->kp.list, struct kprobe, list);
+		if (kprobe_disabled(only) || !only->pre_handler)
+			only = NULL;
+	}
+	WRITE_ONCE(site->only, only);
+	WRITE_ONCE(site->direct, only ? only->number : 0);
+	WRITE_ONCE(site->has_post, has_post_handler(site));
+	if (site->has_post)
+		WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);
+}
+
+/* Retire the site if it has no probe, or let it wait for one to be enabled. */
+static void update_idle_site(struct kprobe_site *site)
+{
+	bool used = !list_empty(&site->kp.list);
+
+	switch (site->state) {
+	case SITE_NEW:
+		if (used)
+			site_set_state(site, SITE_DISARMED);
+		else
+			site_destroy(site);
+		break;
+	case SITE_DYING:
+		if (used)
+			site_set_state(site, SITE_DISARMED);
+		break;
+	case SITE_DISARMED:
+		if (!used) {
+			site_set_state(site, SITE_DYING);
+			site_retire(site);
+		}
+		break;
+	case SITE_GONE:
+		if (!used)
+			site_retire(site);
+		break;
+	case SITE_ARMED:
+	case SITE_OPTIMIZING:
+	case SITE_JUMP:
+		break;
+	}
+}
+
+/**
+ * kprobes_apply - Patch the sites of a batch whose text does not suit their probes
+ * @batch: Sites, linked by their @batch. It is empty on success.
+ *
+ * Context: Process context, kprobe_mutex held.
+ * Return: 0; or an error of ftrace or -ENOMEM: then no site has been armed that was not,
+ *	and after the caller has restored the probes, @batch is to be passed to
+ *	kprobes_apply_removal().
+ */
+int kprobes_apply(struct list_head *batch)
+{
+	struct kprobe_site *site, *next;
+	LIST_HEAD(to_disarm);
+	LIST_HEAD(to_arm);
+	int err;
+
+	list_for_each_entry_safe(site, next, batch, batch) {
+		bool armed = site_is_armed(site);
+
+		update_handlers(site);
+		if (site->state != SITE_GONE && wants_to_be_armed(site)) {
+			if (!armed || ftrace_site_needs_rearm(site))
+				list_move_tail(&site->batch, &to_arm);
+		} else if (armed) {
+			list_move_tail(&site->batch, &to_disarm);
+		}
+	}
+
+	err = arm_sites(&to_arm);
+	disarm_sites(&to_disarm);
+	unoptimize_unsuitable(batch);
+	ftrace_relax_sites(batch);
+	list_splice(&to_disarm, batch);
+	list_splice(&to_arm, batch);
+	if (err)
+		return err;
+
+	list_for_each_entry_safe(site, next, batch, batch) {
+		list_del_init(&site->batch);
+		if (site_is_armed(site))
+			optimizer_consider(site);
+		else
+			update_idle_site(site);
+	}
+	return 0;
+}
+
+/**
+ * kprobes_apply_removal - Patch the sites of a batch after probes have left them
+ * @batch: Sites, linked by their @batch, of which none has to be armed for the probes
+ *	that are left. It is empty afterwards.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void kprobes_apply_removal(struct list_head *batch)
+{
+	WARN_ON_ONCE(kprobes_apply(batch));
+}
+
+/* kprobes_enabled - Is the knob "enabled" on? */
+bool kprobes_enabled(void)
+{
+	return READ_ONCE(all_enabled);
+}
+
+/**
+ * kprobes_set_enabled - Turn the knob "enabled"
+ * @on: Whether the probes that are enabled are to be armed.
+ *
+ * Context: Process context. May sleep.
+ * Return: 0, or with nothing changed an error of ftrace.
+ */
+int kprobes_set_enabled(bool on)
+{
+	struct kprobe_site *site;
+	LIST_HEAD(batch);
+	int err;
+
+	guard(mutex)(&kprobe_mutex);
+	if (all_enabled == on)
+		return 0;
+	all_enabled = on;
+	for (site = site_first_from(0); site; site = site_next(site))
+		site_add_to_batch(site, &batch);
+	err = kprobes_apply(&batch);
+	if (err) {
+		all_enabled = !on;
+		kprobes_apply_removal(&batch);
+		return err;
+	}
+	pr_info("all probes are switched %s\n", on ? "on" : "off");
+	return 0;
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Text that is freed while there are probes in it
+ */
+#include "internal.h"
+
+#include <linux/init.h>
+
+#include <asm/sections.h>
+
+/**
+ * kprobes_lose_text - Text is about to be freed
+ * @start: Its first address.
+ * @end: The address after its last. What is there is still mapped.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void kprobes_lose_text(unsigned long start, unsigned long end)
+{
+	struct kprobe_site *site, *next;
+	LIST_HEAD(armed);
+
+	lockdep_assert_held(&kprobe_mutex);
+	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
+		if (site_is_armed(site))
+			site_add_to_batch(site, &armed);
+	disarm_sites(&armed);
+	list_for_each_entry_safe(site, next, &armed, batch)
+		list_del_init(&site->batch);
+	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
+		if (site->state != SITE_GONE)
+			site_lose_text(site);
+	blacklist_remove(start, end);
+}
+
+/**
+ * kprobe_free_init_mem - The kernel's init text is about to be freed
+ *
+ * Context: Process context, once, when no new probe can be registered there.
+ */
+void kprobe_free_init_mem(void)
+{
+	guard(mutex)(&kprobe_mutex);
+	kprobes_lose_text((unsigned long)__init_begin, (unsigned long)__init_end);
+}
