@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# The front door. `make help` says what is behind it.
+# The front door: see `make help`.
 
 # Where the kernel tree is made, and from what (empty: Debian's linux-source-6.12).
 DEST = build/tree

@@ -11,8 +11,8 @@
  * of both how often they were called, hit and missed: what is not hit has to be
  * counted as missed.
  *
- * The functions are kprobe_nest_in_task() and kprobe_nest_in_interrupt(): whoever
- * wants to know what becomes of other users' probes can put some there, too.
+ * The functions are kprobe_nest_in_task() and kprobe_nest_in_interrupt(): other
+ * probes can be put there, too, to see what becomes of their hits.
  *
  * See Documentation/trace/kprobes.rst.
  */

@@ -218,8 +218,8 @@ static void tell_events(const char *what)
  * struct probe - A probe, and what its handlers do
  * @kp:		The probe.
  * @number:	What it is called in what is told.
- * @skips:	Behind how many bytes the pre handler lets execution go on; 0: it does
- *		not change it.
+ * @skips:	How many bytes after the probe the pre handler lets execution continue;
+ *		0: it does not change that.
  * @calls:	What the pre handler calls.
  * @disabled:	Whether it is registered as a disabled one.
  */

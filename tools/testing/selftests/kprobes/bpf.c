@@ -121,7 +121,7 @@ static __u64 address_of(const char *name)
 	return 0;
 }
 
-/* The symbol that an address belongs to, or stands behind. */
+/* The symbol that an address belongs to, or follows. */
 static const char *name_of(__u64 address)
 {
 	size_t low = 0, high = symbols_num;

@@ -129,7 +129,7 @@ is_a_blacklist() {
 	! grep -Ev '^0x[0-9a-f]{16}-0x[0-9a-f]{16}	[^ ]+( \[[^]]+\])?$' "$1"
 }
 
-blacklisted() {	# SYMBOL: the address is the symbol's, and the end is behind it
+blacklisted() {	# SYMBOL: the address is the symbol's, and the end comes after it
 	range=$(awk -v symbol="$1" '$2 == symbol { print $1 }' "$output.blacklist")
 	[ "${range%-*}" = "0x$(address "$1")" ] &&
 		[ $((0x$(low "${range#*-0x}") - 0x$(low "$(address "$1")"))) -gt 0 ]

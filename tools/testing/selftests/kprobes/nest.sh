@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Hits while a handler runs: those who can bear it get them, for the others they
-# are counted.
+# Hits while a handler runs: reentrant probes get them, for other probes they are
+# counted.
 . ./lib.sh
 . ./measure.sh
 

@@ -122,7 +122,7 @@ stacks_end() {	# FUNCTION...
 		END { judge(); exit !seen || wrong }' "$output.stacks"
 }
 
-# Events at the first instructions that do not refuse them, 1000 at the most.
+# Events at the first instructions that do not refuse them, at most 1000.
 add_crowd() {
 	added=0
 	while [ $added -lt $crowd ] && read -r place; do

@@ -49,7 +49,7 @@ one_round() {
 		command detach && is_empty
 }
 
-# What is left behind shows only where nothing larger has been before, whose pages it
+# What is left shows only where nothing larger has been before, whose pages it
 # could hide in.
 all_rounds() {
 	for round in $(seq $rounds); do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # The return of one function, seen by function graph tracing, by a return probe and
-# by an fprobe, whoever came first: each replaces the return address that it finds.
+# by an fprobe, in any order: each replaces the return address that it finds.
 . ./lib.sh
 
 [ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"

@@ -97,7 +97,7 @@ do_mounts() {
 }
 
 # Each tracepoint has a jump label or more: nops that become jumps, somewhere
-# behind the probed instructions.
+# after the probed instructions.
 do_keys() {
 	for system in sched timer irq syscalls skb sock kmem; do
 		! [ -e $tracing/events/$system/enable ] || echo 1 >$tracing/events/$system/enable
