@@ -1428,6 +1428,100 @@ static void kernel_init_text_is_not_probed(struct kunit *test)
 	EXPECT_REFUSED(test, a, -EINVAL);
 }
 
+/* ------------------------------------------- what handlers cannot ask for */
+
+/*
+ * Probe 'b' is not registered, 'c' is, 'd' is disabled, and a handler calls: whatever it
+ * asks for takes a mutex that the interrupted task may hold.
+ */
+static void try_to_change_probes(void)
+{
+	struct kprobe *b = &test_probe('b')->kp;
+	int errors[] = {
+		register_kprobe(b), register_kprobes(&b, 1),
+		disable_kprobe(&test_probe('c')->kp), enable_kprobe(&test_probe('d')->kp),
+	};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(errors); i++)
+		note(errors[i] == -EDEADLK ? '-' : '!');
+}
+
+static int change_probes_before(struct test_probe *p, struct pt_regs *regs)
+{
+	try_to_change_probes();
+	return 0;
+}
+
+static void change_probes_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	on_post(kp, regs, flags);
+	if (current == tester)
+		try_to_change_probes();
+}
+
+/* All of them are asked for by a handler in vain, and by the test with success. */
+static void handler_cannot_change_probes(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = post_probe('a', place->symbol);
+	struct kprobe *b = probe('b', OTHER_TARGET->symbol);
+	struct kprobe *c = probe('c', OTHER_TARGET->symbol);
+	struct kprobe *d = probe('d', OTHER_TARGET->symbol);
+	struct kprobe given;
+
+	test_probe('a')->act = change_probes_before;
+	a->post_handler = change_probes_after;
+	d->flags = KPROBE_FLAG_DISABLED;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, c);
+	ASSERT_REGISTERED(test, d);
+	leave_results(b);
+	memcpy(&given, b, sizeof(given));
+
+	EXPECT_CALL(test, place, "a----A----");
+	EXPECT_UNTOUCHED(test, b, &given);
+	KUNIT_EXPECT_FALSE(test, kprobe_disabled(c));
+	KUNIT_EXPECT_TRUE(test, kprobe_disabled(d));
+	EXPECT_CALL(test, OTHER_TARGET, "c");
+
+	ASSERT_REGISTERED(test, b);
+	KUNIT_EXPECT_EQ(test, disable_kprobe(c), 0);
+	KUNIT_EXPECT_EQ(test, enable_kprobe(d), 0);
+	EXPECT_CALL(test, OTHER_TARGET, "bd");
+}
+
+static int unregister_before(struct test_probe *p, struct pt_regs *regs)
+{
+	struct kprobe *c = &test_probe('c')->kp;
+
+	unregister_kprobe(c);
+	unregister_kprobes(&c, 1);
+	return 0;
+}
+
+/* As nothing is returned, the kernel warns of it, once. */
+static void handler_cannot_unregister(struct kunit *test)
+{
+	struct kprobe *a = post_probe('a', TRACED->symbol);
+	struct kprobe *b = post_probe('b', TARGET->symbol);
+	struct kprobe *c = probe('c', OTHER_TARGET->symbol);
+
+	test_probe('a')->act = unregister_before;
+	test_probe('b')->act = unregister_before;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, c);
+	EXPECT_CALL(test, TRACED, "aA");
+	EXPECT_CALL(test, OTHER_TARGET, "c");
+	EXPECT_CALL(test, TARGET, "bB");
+	EXPECT_CALL(test, OTHER_TARGET, "c");
+	KUNIT_EXPECT_TRUE(test, is_linked(c));
+	KUNIT_EXPECT_NOT_NULL(test, c->addr);
+
+	unregister_kprobe(c);
+	EXPECT_CALL(test, OTHER_TARGET, "");
+}
+
 /* ----------------------------------------------- text that comes, text that is gone */
 
 /**
@@ -2178,6 +2272,8 @@ static struct kunit_case kprobes_cases[] = {
 	KUNIT_CASE(warning_is_not_probed),
 	KUNIT_CASE(cfi_preamble_is_not_probed),
 	KUNIT_CASE(kernel_init_text_is_not_probed),
+	KUNIT_CASE_PARAM(handler_cannot_change_probes, place_gen_params),
+	KUNIT_CASE(handler_cannot_unregister),
 	KUNIT_CASE(init_text_is_probed_until_it_is_gone),
 	KUNIT_CASE(reserved_insn_of_a_coming_module_is_not_probed),
 	KUNIT_CASE(probe_of_a_coming_module_is_optimized),

@@ -984,6 +984,63 @@ static void return_handler_calls_a_probed_function(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->kp.nmissed, 1);
 }
 
+/* Return probe 's' is not registered, 't' is, 'u' is disabled; for the others see there. */
+static void try_to_change_return_probes(void)
+{
+	struct kretprobe *s = &test_kretprobe('s')->rp;
+	int errors[] = {
+		register_kretprobe(s), register_kretprobes(&s, 1),
+		disable_kretprobe(&test_kretprobe('t')->rp),
+		enable_kretprobe(&test_kretprobe('u')->rp),
+	};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(errors); i++)
+		note(errors[i] == -EDEADLK ? '-' : '!');
+	try_to_change_probes();
+}
+
+static int change_probes_at_entry(struct test_kretprobe *p, struct kretprobe_instance *ri,
+				  struct pt_regs *regs)
+{
+	try_to_change_return_probes();
+	return 0;
+}
+
+static void change_probes_at_return(struct test_kretprobe *p, struct kretprobe_instance *ri,
+				    struct pt_regs *regs)
+{
+	try_to_change_return_probes();
+}
+
+static void return_handler_cannot_change_probes(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kretprobe *s = return_probe('s', OTHER_TARGET->symbol);
+	struct kretprobe *t = return_probe('t', OTHER_TARGET->symbol);
+	struct kretprobe *u = return_probe('u', OTHER_TARGET->symbol);
+	struct kprobe *d = probe('d', OTHER_TARGET->symbol);
+
+	test_kretprobe('r')->on_entry = change_probes_at_entry;
+	test_kretprobe('r')->on_return = change_probes_at_return;
+	u->kp.flags = KPROBE_FLAG_DISABLED;
+	d->flags = KPROBE_FLAG_DISABLED;
+	ASSERT_RETURN_PROBED(test, return_probe('r', place->symbol));
+	ASSERT_RETURN_PROBED(test, t);
+	ASSERT_RETURN_PROBED(test, u);
+	ASSERT_REGISTERED(test, probe('c', OTHER_TARGET->symbol));
+	ASSERT_REGISTERED(test, d);
+	probe('b', OTHER_TARGET->symbol);
+
+	EXPECT_CALL(test, place, "r--------R--------");
+	KUNIT_EXPECT_FALSE(test, is_linked(&s->kp));
+	EXPECT_CALL(test, OTHER_TARGET, "ctT");
+
+	ASSERT_RETURN_PROBED(test, s);
+	KUNIT_EXPECT_EQ(test, disable_kretprobe(t), 0);
+	KUNIT_EXPECT_EQ(test, enable_kretprobe(u), 0);
+	EXPECT_CALL(test, OTHER_TARGET, "scuUS");
+}
+
 static void interrupt_return_handler(struct test_kretprobe *p, struct kretprobe_instance *ri,
 				     struct pt_regs *regs)
 {
@@ -2049,6 +2106,7 @@ static struct kunit_case kretprobes_cases[] = {
 	KUNIT_CASE_PARAM(unregistering_waits_for_return_handlers, place_gen_params),
 	KUNIT_CASE(unregistering_waits_for_work),
 	KUNIT_CASE_PARAM(return_handler_calls_a_probed_function, place_gen_params),
+	KUNIT_CASE_PARAM(return_handler_cannot_change_probes, place_gen_params),
 	KUNIT_CASE_PARAM(return_handler_is_interrupted, host_gen_params),
 	KUNIT_CASE_PARAM(probed_function_is_interrupted, host_gen_params),
 	KUNIT_CASE_PARAM(busy_code_returns, host_gen_params),
