@@ -32,7 +32,7 @@ addresses_fit() {
 	done <"$1"
 }
 
-plan 39
+plan 40
 check "no probe, no line" [ -z "$(cat $kprobes/list)" ]
 for symbol in vfs_read kernel_clone do_nanosleep vfs_write mktime64; do
 	add_event "p:kprobes/$symbol $symbol"
@@ -135,11 +135,19 @@ blacklisted() {	# SYMBOL: the address is the symbol's, and the end comes after i
 		[ $((0x$(low "${range#*-0x}") - 0x$(low "$(address "$1")"))) -gt 0 ]
 }
 
+# What is left of text that was freed, a module's init text or all of it, has no symbol.
+symbols_are_there() {
+	awk 'NR == FNR { symbol["0x" $1]; next }
+		{ split($1, range, "-") } !(range[1] in symbol) { print; freed = 1 } END { exit freed }' \
+		/proc/kallsyms "$1"
+}
+
 cat $kprobes/blacklist >"$output.blacklist"
 check "lines of the blacklist have their format" is_a_blacklist "$output.blacklist"
 check "its addresses ascend" ascends "$output.blacklist"
 check "get_kprobe is in it" blacklisted get_kprobe
 check_not "kernel_clone is not" blacklisted kernel_clone
+check "nothing is that was freed" symbols_are_there "$output.blacklist"
 
 # enabled
 
