@@ -35,7 +35,7 @@ hit_once() {	# EVENT
 	[ "$(hits "$1")" = 1 ]
 }
 
-plan 27
+plan 31
 
 # Events that wait for the module are registered while it comes: in its init text, too.
 check "an event waits for the module" add_event "p:kprobes/thread $module:simple_thread"
@@ -75,6 +75,39 @@ check "their probes are [GONE]" gone 2
 check "the module unregisters its probe" modprobe -r kprobe_example
 remove_events
 check "nothing is left" [ -z "$(cat $kprobes/list)" ]
+
+# What others patch, here jump labels and static calls of tracepoints. When events probe
+# a module that comes, only its own tables tell of it.
+
+bytes() {	# how many the function has
+	sort /proc/kallsyms | awk -v name="$function" '
+		found && $1 != start { print start, $1; exit }
+		$3 == name { found = 1; start = $1 }' |
+	while read -r start end; do
+		echo $((0x$(low "$end") - 0x$(low "$start")))
+	done
+}
+
+reserved() {	# at these offsets
+	for offset in $(seq $(($(bytes) - 1))); do
+		! add_event "p:kprobes/at$offset $module:$function+$offset" 2>&1 |
+			grep -q "Invalid argument" || echo "$offset"
+	done
+}
+
+load
+offsets=$(reserved | head -n 8)
+remove_events
+unload
+check "a function has what others patch" [ "$(echo "$offsets" | wc -l)" -ge 6 ]
+for offset in 0 $offsets; do
+	add_event "p:kprobes/at$offset $module:$function+$offset"
+done
+check "a module comes that events wait for" load
+check "its function is probed" grep " k  $function+0x" $kprobes/list
+check "not what others patch" [ "$(wc -l <$kprobes/list)" = 1 ]
+remove_events
+unload
 
 # test_kprobes probes itself when it goes.
 if modprobe test_kprobes 2>/dev/null && lsmod | grep -q '^test_kprobes '; then
