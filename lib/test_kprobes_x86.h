@@ -672,6 +672,7 @@ asm(".pushsection .text\n"
 	".type kprobes_test_lock, @function\n"
 	"kprobes_test_lock:\n"
 	ASM_ENDBR
+	"	nop\n"
 	LOCK_PREFIX "incq (%rdi)\n"
 	"	mov (%rdi), %rax\n"
 	RETURN
@@ -679,23 +680,34 @@ asm(".pushsection .text\n"
 	".size kprobes_test_lock, . - kprobes_test_lock\n"
 	".popsection\n");
 
-/* A probe would keep the prefix from coming back with the second CPU. */
+/* A probe would keep the prefix from coming back with the second CPU, and so would a jump. */
 static void patched_lock_prefix_is_not_probed(struct kunit *test)
 {
-	const u8 *code = (const u8 *)kprobes_test_lock;
+	const u8 *nop = (const u8 *)kprobes_test_lock, *lock;
+	u64 (*function)(u64 *cell) = kprobes_test_lock;
 	struct kprobe *a = probe('a', NULL);
 	u64 cell = ARG;
 
-	OPTIMIZER_HIDE_VAR(code);
-	code += ENDBR_SIZE;
-	if (*code == 0xf0)
+	OPTIMIZER_HIDE_VAR(nop);
+	OPTIMIZER_HIDE_VAR(function);
+	nop += ENDBR_SIZE;
+	lock = nop + 1;
+	if (*lock == 0xf0)
 		kunit_skip(test, "only when booted with maxcpus=1");
-	KUNIT_ASSERT_EQ(test, *code, 0x3e);
-	a->addr = (kprobe_opcode_t *)code;
+	KUNIT_ASSERT_EQ(test, *lock, 0x3e);
+	a->addr = (kprobe_opcode_t *)lock;
 	EXPECT_REFUSED(test, a, -EINVAL);
-	a->addr = (kprobe_opcode_t *)code + 4;
+
+	a->addr = (kprobe_opcode_t *)nop;
 	ASSERT_REGISTERED(test, a);
-	KUNIT_EXPECT_EQ(test, kprobes_test_lock(&cell), ARG + 1);
+	wait_for_kprobe_optimizer();
+	KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
+	KUNIT_EXPECT_EQ(test, function(&cell), ARG + 1);
+	unregister_kprobe(a);
+
+	a->addr = (kprobe_opcode_t *)lock + 4;
+	ASSERT_REGISTERED(test, a);
+	KUNIT_EXPECT_EQ(test, function(&cell), ARG + 2);
 }
 
 #if defined(CONFIG_HAVE_STATIC_CALL_INLINE) && defined(MODULE)
