@@ -41,14 +41,15 @@
 
 /* ------------------------------------------------- what a function jumps to */
 
-static void add_target(const struct branch_map *map, unsigned long addr)
+static void branch_map_add(const struct branch_map *map, unsigned long addr)
 {
 	if (addr - map->start < map->size)
 		__set_bit(addr - map->start, map->bits);
 }
 
 /* All of [@addr, @addr + @len), which begins in the text if it is not empty. */
-static void add_area(const struct branch_map *map, unsigned long addr, size_t len)
+static void branch_map_add_range(const struct branch_map *map, unsigned long addr,
+				 size_t len)
 {
 	unsigned long offset = addr - map->start;
 
@@ -76,20 +77,20 @@ struct frame {
 	unsigned int nr_jumps;
 };
 
-static void lose_frame(struct frame *frame)
+static void frame_set_unknown(struct frame *frame)
 {
 	frame->depth = 0;
 	frame->exact = false;
 }
 
 /* LEAVE releases what there is. */
-static void release_frame(struct frame *frame)
+static void frame_release(struct frame *frame)
 {
 	frame->depth = -(long)sizeof(long);
 	frame->exact = false;
 }
 
-static void remember_frame(struct frame *frame, unsigned long to)
+static void frame_remember_jump(struct frame *frame, unsigned long to)
 {
 	unsigned int slot = frame->nr_jumps % ARRAY_SIZE(frame->jumps);
 
@@ -101,11 +102,11 @@ static void remember_frame(struct frame *frame, unsigned long to)
 }
 
 /* The frame behind a way out, at @addr. */
-static void recall_frame(struct frame *frame, unsigned long addr)
+static void frame_recall_jump(struct frame *frame, unsigned long addr)
 {
 	unsigned int nr = min_t(unsigned int, frame->nr_jumps, ARRAY_SIZE(frame->jumps));
 
-	lose_frame(frame);
+	frame_set_unknown(frame);
 	for (unsigned int i = 0; i < nr; i++) {
 		if (frame->jumps[i].to != addr)
 			continue;
@@ -114,23 +115,23 @@ static void recall_frame(struct frame *frame, unsigned long addr)
 	}
 }
 
-static bool is_rm_sp(const struct insn *insn)
+static bool insn_rm_is_sp(const struct insn *insn)
 {
 	return X86_MODRM_MOD(insn->modrm.bytes[0]) == 3 &&
 	       X86_MODRM_RM(insn->modrm.bytes[0]) == 4 &&
 	       !X86_REX_B(insn->rex_prefix.bytes[0]);
 }
 
-static bool is_reg_sp(const struct insn *insn)
+static bool insn_reg_is_sp(const struct insn *insn)
 {
 	return X86_MODRM_REG(insn->modrm.bytes[0]) == 4 &&
 	       !X86_REX_R(insn->rex_prefix.bytes[0]);
 }
 
 /* Arithmetic with a constant. */
-static void follow_constant(struct frame *frame, const struct insn *insn)
+static void frame_apply_constant(struct frame *frame, const struct insn *insn)
 {
-	if (!is_rm_sp(insn))
+	if (!insn_rm_is_sp(insn))
 		return;
 
 	switch (X86_MODRM_REG(insn->modrm.bytes[0])) {
@@ -143,11 +144,11 @@ static void follow_constant(struct frame *frame, const struct insn *insn)
 	case 7:			/* CMP */
 		break;
 	default:
-		lose_frame(frame);
+		frame_set_unknown(frame);
 	}
 }
 
-static void follow_stack(struct frame *frame, const struct insn *insn)
+static void frame_apply_insn(struct frame *frame, const struct insn *insn)
 {
 	u8 reg = X86_MODRM_REG(insn->modrm.bytes[0]);
 
@@ -172,27 +173,27 @@ static void follow_stack(struct frame *frame, const struct insn *insn)
 		frame->depth -= sizeof(long);
 		break;
 	case 0xc9:		/* LEAVE */
-		release_frame(frame);
+		frame_release(frame);
 		break;
 	case 0x81:
 	case 0x83:
-		follow_constant(frame, insn);
+		frame_apply_constant(frame, insn);
 		break;
 	case 0x01:		/* ADD, SUB, MOV */
 	case 0x29:
 	case 0x89:
-		if (is_rm_sp(insn))
-			lose_frame(frame);
+		if (insn_rm_is_sp(insn))
+			frame_set_unknown(frame);
 		break;
 	case 0x03:		/* ADD, SUB, MOV, LEA */
 	case 0x2b:
 	case 0x8b:
 	case 0x8d:
-		if (is_reg_sp(insn))
-			lose_frame(frame);
+		if (insn_reg_is_sp(insn))
+			frame_set_unknown(frame);
 		break;
 	case 0xc8:		/* ENTER */
-		lose_frame(frame);
+		frame_set_unknown(frame);
 		break;
 	}
 }
@@ -232,7 +233,7 @@ static bool is_tail_call(const struct frame *frame, const struct insn *insn)
 }
 
 /* Does what comes next have to be reached from elsewhere? */
-static bool is_way_out(const struct insn *insn)
+static bool insn_never_falls_through(const struct insn *insn)
 {
 	switch (insn_opcode(insn)) {
 	case 0xc2 ... 0xc3:	/* RET */
@@ -251,7 +252,7 @@ static bool is_way_out(const struct insn *insn)
 	}
 }
 
-static bool is_call(const struct insn *insn)
+static bool is_call_insn(const struct insn *insn)
 {
 	u8 reg = X86_MODRM_REG(insn->modrm.bytes[0]);
 
@@ -266,42 +267,42 @@ static bool is_endbr_insn(const struct insn *insn)
 }
 
 /* Addresses in operands other than of branches: the instruction ends at @end. */
-static void add_operands(const struct branch_map *map, const struct insn *insn,
-			 unsigned long end)
+static void branch_map_add_operands(const struct branch_map *map, const struct insn *insn,
+				    unsigned long end)
 {
 	if (is_rip_relative(insn))
-		add_target(map, end + insn->displacement.value);
+		branch_map_add(map, end + insn->displacement.value);
 	else if (insn->displacement.nbytes == 4)
-		add_target(map, (long)insn->displacement.value);
+		branch_map_add(map, (long)insn->displacement.value);
 
 	if (insn->immediate2.nbytes == 4)
-		add_target(map, (u64)insn->immediate2.value << 32 |
+		branch_map_add(map, (u64)insn->immediate2.value << 32 |
 				(u32)insn->immediate1.value);
 	else if (insn->immediate.nbytes == 4)
-		add_target(map, (long)insn->immediate.value);
+		branch_map_add(map, (long)insn->immediate.value);
 }
 
 /* Returns true unless it is known where the instruction can jump to. */
-static bool add_targets(const struct branch_map *map, struct frame *frame,
-			const struct insn *insn, unsigned long addr,
-			bool (*is_thunk)(unsigned long addr))
+static bool branch_map_add_insn(const struct branch_map *map, struct frame *frame,
+				const struct insn *insn, unsigned long addr,
+				bool (*is_thunk)(unsigned long addr))
 {
 	unsigned long end = addr + insn->length;
 	unsigned long target = end + insn->immediate.value;
-	bool indirect = insn_opcode(insn) == 0xff && is_way_out(insn);
+	bool indirect = insn_opcode(insn) == 0xff && insn_never_falls_through(insn);
 
 	if (is_endbr_insn(insn))
-		add_target(map, addr);
-	if (is_call(insn))
-		add_target(map, end);
+		branch_map_add(map, addr);
+	if (is_call_insn(insn))
+		branch_map_add(map, end);
 
 	if (is_relative_branch(insn)) {
-		add_target(map, target);
-		indirect = !is_call(insn) && is_thunk(target);
-		if (!is_call(insn))
-			remember_frame(frame, target);
+		branch_map_add(map, target);
+		indirect = !is_call_insn(insn) && is_thunk(target);
+		if (!is_call_insn(insn))
+			frame_remember_jump(frame, target);
 	} else {
-		add_operands(map, insn, end);
+		branch_map_add_operands(map, insn, end);
 	}
 	return indirect && !is_absolute_table_jump(insn) && !is_tail_call(frame, insn);
 }
@@ -315,7 +316,7 @@ static size_t cfi_data_size(const u8 *code, size_t len)
  * A breakpoint that execution may come to is a debugger's, and hides an
  * instruction of unknown length. Behind a way out it is padding.
  */
-static bool is_hidden(const u8 *code, bool behind_way_out)
+static bool is_debugger_breakpoint(const u8 *code, bool behind_way_out)
 {
 	return code[0] == INT3_INSN_OPCODE && !behind_way_out;
 }
@@ -324,7 +325,7 @@ static bool is_hidden(const u8 *code, bool behind_way_out)
  * A jump to a thunk that was patched to go to where the register says is shorter:
  * INT3 and a NOP, one or two bytes long, fill it up.
  */
-static size_t filler_size(const struct insn *insn, const u8 *code, size_t len)
+static size_t thunk_filler_size(const struct insn *insn, const u8 *code, size_t len)
 {
 	static const u8 nop1[] = { INT3_INSN_OPCODE, BYTES_NOP1 };
 	static const u8 nop2[] = { INT3_INSN_OPCODE, BYTES_NOP2 };
@@ -338,13 +339,13 @@ static size_t filler_size(const struct insn *insn, const u8 *code, size_t len)
 	return 0;
 }
 
-static bool is_padding(const u8 *code, size_t len)
+static bool is_int3_padding(const u8 *code, size_t len)
 {
 	return code[0] == INT3_INSN_OPCODE && !memchr_inv(code, INT3_INSN_OPCODE, len);
 }
 
 /**
- * scan_function() - Note where the code of a function can go to
+ * branches_scan_function() - Note where the code of a function can go to
  * @map: what to note it in
  * @code: a copy of the function's bytes, from its symbol to the next one
  * @len: how many
@@ -357,42 +358,42 @@ static bool is_padding(const u8 *code, size_t len)
  *
  * Context: any. Pure: nothing is read but @code, nothing written but @map.
  */
-void scan_function(const struct branch_map *map, const u8 *code, size_t len,
-		   unsigned long addr, bool (*is_thunk)(unsigned long addr))
+void branches_scan_function(const struct branch_map *map, const u8 *code, size_t len,
+			    unsigned long addr, bool (*is_thunk)(unsigned long addr))
 {
 	bool opaque = is_static_call_tramp(code, len), behind_way_out = false;
 	struct frame frame = { .exact = true };
 	struct insn insn;
 	size_t pos, data;
 
-	add_target(map, addr);
-	for (pos = 0; pos < len && !is_padding(code + pos, len - pos); pos += insn.length) {
+	branch_map_add(map, addr);
+	for (pos = 0; pos < len && !is_int3_padding(code + pos, len - pos); pos += insn.length) {
 		data = cfi_data_size(code + pos, len - pos);
 		if (data) {
-			add_area(map, addr + pos, data + 1);
+			branch_map_add_range(map, addr + pos, data + 1);
 			insn.length = data;
 			continue;
 		}
-		if (is_hidden(code + pos, behind_way_out) ||
+		if (is_debugger_breakpoint(code + pos, behind_way_out) ||
 		    insn_decode(&insn, code + pos, len - pos, INSN_MODE_64)) {
 			opaque = true;
 			insn.length = 1;
 			continue;
 		}
-		if (add_targets(map, &frame, &insn, addr + pos, is_thunk))
+		if (branch_map_add_insn(map, &frame, &insn, addr + pos, is_thunk))
 			opaque = true;
-		follow_stack(&frame, &insn);
-		behind_way_out = is_way_out(&insn);
+		frame_apply_insn(&frame, &insn);
+		behind_way_out = insn_never_falls_through(&insn);
 		if (!behind_way_out)
 			continue;
-		insn.length += filler_size(&insn, code + pos + insn.length,
-					   len - pos - insn.length);
-		recall_frame(&frame, addr + pos + insn.length);
+		insn.length += thunk_filler_size(&insn, code + pos + insn.length,
+						 len - pos - insn.length);
+		frame_recall_jump(&frame, addr + pos + insn.length);
 	}
 	if (opaque)
-		add_area(map, addr, len);
+		branch_map_add_range(map, addr, len);
 }
-EXPORT_SYMBOL_IF_KUNIT(scan_function);
+EXPORT_SYMBOL_IF_KUNIT(branches_scan_function);
 
 /* ------------------------------------------------------- the index of a text */
 
@@ -422,7 +423,7 @@ struct area {
 
 /**
  * struct text_index - What can be jumped to in a text
- * @list:	In @indices.
+ * @list:	In @text_indices.
  * @mod:	Whose text it is, NULL for the core kernel's.
  * @map:	The text, and what is known of it.
  * @learning:	What is to be done; the index can be used if nothing is.
@@ -447,20 +448,20 @@ struct text_index {
 };
 
 /* Guarded by kprobe_mutex. */
-static LIST_HEAD(indices);
+static LIST_HEAD(text_indices);
 
-static struct text_index *find_index(unsigned long addr)
+static struct text_index *text_index_find(unsigned long addr)
 {
 	struct text_index *index;
 
-	list_for_each_entry(index, &indices, list) {
+	list_for_each_entry(index, &text_indices, list) {
 		if (addr - index->map.start < index->map.size)
 			return index;
 	}
 	return NULL;
 }
 
-static void free_index(struct text_index *index)
+static void text_index_free(struct text_index *index)
 {
 	if (!index)
 		return;
@@ -469,38 +470,39 @@ static void free_index(struct text_index *index)
 	kfree(index);
 }
 
-DEFINE_FREE(free_index, struct text_index *, free_index(_T))
+DEFINE_FREE(text_index_free, struct text_index *, text_index_free(_T))
 
-static unsigned long *alloc_map(unsigned long size)
+static unsigned long *text_bitmap_alloc(unsigned long size)
 {
 	return kvcalloc(BITS_TO_LONGS(size), sizeof(long), GFP_KERNEL);
 }
 
 /* Fill in the rest of an index that knows whose it is and where. */
-static bool alloc_maps(struct text_index *index)
+static bool text_index_alloc_bitmaps(struct text_index *index)
 {
 	index->next = index->map.start;
-	index->map.bits = alloc_map(index->map.size);
+	index->map.bits = text_bitmap_alloc(index->map.size);
 	if (index->mod)
-		index->starts = alloc_map(index->map.size);
+		index->starts = text_bitmap_alloc(index->map.size);
 	return index->map.bits && (index->starts || !index->mod);
 }
 
-static void add_fixups(const struct text_index *index)
+static void text_index_add_fixups(const struct text_index *index)
 {
 	const struct exception_table_entry *e = index->extable;
 
 	for (; e < index->extable + index->nr_extable; e++)
-		add_target(&index->map, (unsigned long)&e->fixup + e->fixup);
+		branch_map_add(&index->map, (unsigned long)&e->fixup + e->fixup);
 }
 
 /* Inlined static calls; as a tail call it may be a Jcc of one byte more. */
-static void add_static_calls(const struct branch_map *map,
-			     const struct static_call_site *site,
-			     const struct static_call_site *stop)
+static void branch_map_add_static_calls(const struct branch_map *map,
+					const struct static_call_site *site,
+					const struct static_call_site *stop)
 {
 	for (; site < stop; site++)
-		add_area(map, (unsigned long)&site->addr + site->addr, CALL_INSN_SIZE + 1);
+		branch_map_add_range(map, (unsigned long)&site->addr + site->addr,
+				     CALL_INSN_SIZE + 1);
 }
 
 #ifdef CONFIG_JUMP_LABEL
@@ -514,8 +516,9 @@ static size_t jump_label_size(unsigned long addr)
 		JMP8_INSN_SIZE : JMP32_INSN_SIZE;
 }
 
-static void add_jump_labels(const struct branch_map *map, const struct jump_entry *entry,
-			    const struct jump_entry *stop)
+static void branch_map_add_jump_labels(const struct branch_map *map,
+				       const struct jump_entry *entry,
+				       const struct jump_entry *stop)
 {
 	guard(mutex)(&text_mutex);
 	for (; entry < stop; entry++) {
@@ -524,17 +527,17 @@ static void add_jump_labels(const struct branch_map *map, const struct jump_entr
 		/* The others are of init text, which may be gone. */
 		if (addr - map->start >= map->size)
 			continue;
-		add_area(map, addr, jump_label_size(addr));
-		add_target(map, jump_entry_target(entry));
+		branch_map_add_range(map, addr, jump_label_size(addr));
+		branch_map_add(map, jump_entry_target(entry));
 	}
 }
 
-static void add_core_jump_labels(const struct branch_map *map)
+static void branch_map_add_core_jump_labels(const struct branch_map *map)
 {
-	add_jump_labels(map, __start___jump_table, __stop___jump_table);
+	branch_map_add_jump_labels(map, __start___jump_table, __stop___jump_table);
 }
 #else
-static void add_core_jump_labels(const struct branch_map *map)
+static void branch_map_add_core_jump_labels(const struct branch_map *map)
 {
 }
 #endif
@@ -543,23 +546,26 @@ static void add_core_jump_labels(const struct branch_map *map)
 
 #ifdef CONFIG_MODULES
 #ifdef CONFIG_JUMP_LABEL
-static void add_module_jump_labels(const struct branch_map *map, const struct module *mod)
+static void branch_map_add_module_jump_labels(const struct branch_map *map,
+					      const struct module *mod)
 {
-	add_jump_labels(map, mod->jump_entries, mod->jump_entries + mod->num_jump_entries);
+	branch_map_add_jump_labels(map, mod->jump_entries,
+				   mod->jump_entries + mod->num_jump_entries);
 }
 #else
-static void add_module_jump_labels(const struct branch_map *map, const struct module *mod)
+static void branch_map_add_module_jump_labels(const struct branch_map *map,
+					      const struct module *mod)
 {
 }
 #endif
 
-static void add_module_tables(const struct text_index *index)
+static void text_index_add_module_tables(const struct text_index *index)
 {
 	const struct module *mod = index->mod;
 
-	add_module_jump_labels(&index->map, mod);
-	add_static_calls(&index->map, mod->static_call_sites,
-			 mod->static_call_sites + mod->num_static_call_sites);
+	branch_map_add_module_jump_labels(&index->map, mod);
+	branch_map_add_static_calls(&index->map, mod->static_call_sites,
+				    mod->static_call_sites + mod->num_static_call_sites);
 }
 
 /*
@@ -580,7 +586,7 @@ static const struct module *find_live_module(unsigned long addr)
  * Called with module_mutex held, which tells when the entries for init text are
  * taken from both ends of the exception table. They stay in memory.
  */
-static int add_module_symbol(void *data, const char *name, unsigned long addr)
+static int text_index_add_symbol(void *data, const char *name, unsigned long addr)
 {
 	struct text_index *index = data;
 
@@ -591,22 +597,22 @@ static int add_module_symbol(void *data, const char *name, unsigned long addr)
 	return 0;
 }
 
-static struct text_index *create_module_index(const struct module *mod)
+static struct text_index *text_index_alloc_module(const struct module *mod)
 {
-	struct text_index *index __free(free_index) = kzalloc(sizeof(*index), GFP_KERNEL);
+	struct text_index *index __free(text_index_free) = kzalloc(sizeof(*index), GFP_KERNEL);
 
 	if (!index)
 		return NULL;
 	index->mod = mod;
 	index->map.start = (unsigned long)mod->mem[MOD_TEXT].base;
 	index->map.size = mod->mem[MOD_TEXT].size;
-	if (!alloc_maps(index))
+	if (!text_index_alloc_bitmaps(index))
 		return NULL;
-	module_kallsyms_on_each_symbol(mod->name, add_module_symbol, index);
+	module_kallsyms_on_each_symbol(mod->name, text_index_add_symbol, index);
 	return_ptr(index);
 }
 
-static struct area module_data(const struct module *mod, enum learning what)
+static struct area module_data_area(const struct module *mod, enum learning what)
 {
 	enum mod_mem_type type = what == LEARN_RODATA ? MOD_RODATA :
 				 what == LEARN_RO_AFTER_INIT ? MOD_RO_AFTER_INIT : MOD_DATA;
@@ -614,7 +620,7 @@ static struct area module_data(const struct module *mod, enum learning what)
 	return (struct area){ mod->mem[type].base, mod->mem[type].size };
 }
 #else
-static void add_module_tables(const struct text_index *index)
+static void text_index_add_module_tables(const struct text_index *index)
 {
 }
 
@@ -623,12 +629,12 @@ static const struct module *find_live_module(unsigned long addr)
 	return NULL;
 }
 
-static struct text_index *create_module_index(const struct module *mod)
+static struct text_index *text_index_alloc_module(const struct module *mod)
 {
 	return NULL;
 }
 
-static struct area module_data(const struct module *mod, enum learning what)
+static struct area module_data_area(const struct module *mod, enum learning what)
 {
 	return (struct area){};
 }
@@ -636,9 +642,9 @@ static struct area module_data(const struct module *mod, enum learning what)
 
 /* ------------------------------------------------------------------ learning */
 
-static struct text_index *create_core_index(void)
+static struct text_index *text_index_alloc_core(void)
 {
-	struct text_index *index __free(free_index) = kzalloc(sizeof(*index), GFP_KERNEL);
+	struct text_index *index __free(text_index_free) = kzalloc(sizeof(*index), GFP_KERNEL);
 
 	if (!index)
 		return NULL;
@@ -646,11 +652,11 @@ static struct text_index *create_core_index(void)
 	index->map.size = _etext - _stext;
 	index->extable = __start___ex_table;
 	index->nr_extable = __stop___ex_table - __start___ex_table;
-	return alloc_maps(index) ? no_free_ptr(index) : NULL;
+	return text_index_alloc_bitmaps(index) ? no_free_ptr(index) : NULL;
 }
 
 /* Begin the index of the text that an address is in. */
-static int create_index(unsigned long addr)
+static int text_index_create(unsigned long addr)
 {
 	const struct module *mod = NULL;
 	struct text_index *index;
@@ -660,25 +666,26 @@ static int create_index(unsigned long addr)
 		if (!mod)
 			return -EINVAL;
 	}
-	index = mod ? create_module_index(mod) : create_core_index();
+	index = mod ? text_index_alloc_module(mod) : text_index_alloc_core();
 	if (!index)
 		return -ENOMEM;
-	list_add_tail(&index->list, &indices);
+	list_add_tail(&index->list, &text_indices);
 	return 0;
 }
 
-static void learn_tables(const struct text_index *index)
+static void text_index_learn_tables(const struct text_index *index)
 {
-	add_fixups(index);
+	text_index_add_fixups(index);
 	if (index->mod) {
-		add_module_tables(index);
+		text_index_add_module_tables(index);
 		return;
 	}
-	add_core_jump_labels(&index->map);
-	add_static_calls(&index->map, __start_static_call_sites, __stop_static_call_sites);
+	branch_map_add_core_jump_labels(&index->map);
+	branch_map_add_static_calls(&index->map, __start_static_call_sites,
+				    __stop_static_call_sites);
 }
 
-static struct area core_data(enum learning what)
+static struct area core_data_area(enum learning what)
 {
 	switch (what) {
 	case LEARN_RODATA:	/* with what does not change after init */
@@ -691,14 +698,14 @@ static struct area core_data(enum learning what)
 }
 
 /* Words that may change as they are read, and hold anything. */
-static void learn_data(const struct text_index *index)
+static void text_index_learn_data(const struct text_index *index)
 {
-	struct area area = index->mod ? module_data(index->mod, index->learning) :
-					core_data(index->learning);
+	struct area area = index->mod ? module_data_area(index->mod, index->learning) :
+					core_data_area(index->learning);
 	const unsigned long *word = area.start;
 
 	for (; area.size >= sizeof(*word); area.size -= sizeof(*word), word++)
-		add_target(&index->map, READ_ONCE_NOCHECK(*word));
+		branch_map_add(&index->map, READ_ONCE_NOCHECK(*word));
 }
 
 static bool is_in_array(unsigned long addr, const void *array, size_t size)
@@ -728,7 +735,7 @@ static bool is_indirect_thunk(unsigned long addr)
 }
 
 /* Where the symbol ends that begins at an address, or the text. */
-static unsigned long end_of_symbol(const struct text_index *index, unsigned long addr)
+static unsigned long text_symbol_end(const struct text_index *index, unsigned long addr)
 {
 	const struct branch_map *map = &index->map;
 	unsigned long end = map->start + map->size;
@@ -745,13 +752,13 @@ static unsigned long end_of_symbol(const struct text_index *index, unsigned long
 /* How much text is read at a time, unless a function is longer. */
 #define LEARN_SIZE	SZ_64K
 
-static int learn_code(struct text_index *index)
+static int text_index_learn_code(struct text_index *index)
 {
 	u8 *code __free(kvfree) = NULL;
 	unsigned long end = index->map.start + index->map.size;
 	unsigned long start = index->next, next, len;
 
-	next = end_of_symbol(index, start);
+	next = text_symbol_end(index, start);
 	len = min(end - start, max(next - start, LEARN_SIZE));
 	code = kvmalloc(len, GFP_KERNEL);
 	if (!code)
@@ -760,16 +767,16 @@ static int learn_code(struct text_index *index)
 		read_original_text(code, start, len);
 
 	while (index->next < end && next <= start + len) {
-		scan_function(&index->map, code + (index->next - start), next - index->next,
-			      index->next, is_indirect_thunk);
+		branches_scan_function(&index->map, code + (index->next - start),
+				       next - index->next, index->next, is_indirect_thunk);
 		cond_resched();
 		index->next = next;
-		next = next < end ? end_of_symbol(index, next) : next;
+		next = next < end ? text_symbol_end(index, next) : next;
 	}
 	return index->next < end;
 }
 
-static void complete_index(struct text_index *index)
+static void text_index_complete(struct text_index *index)
 {
 	kvfree(index->starts);
 	index->starts = NULL;
@@ -791,25 +798,25 @@ static void complete_index(struct text_index *index)
  */
 int branches_learn(unsigned long addr)
 {
-	struct text_index *index = find_index(addr);
+	struct text_index *index = text_index_find(addr);
 	int ret;
 
 	if (!index)
-		return create_index(addr) ?: 1;
+		return text_index_create(addr) ?: 1;
 
 	switch (index->learning) {
 	case LEARN_TABLES:
-		learn_tables(index);
+		text_index_learn_tables(index);
 		break;
 	case LEARN_RODATA:
 	case LEARN_RO_AFTER_INIT:
 	case LEARN_DATA:
-		learn_data(index);
+		text_index_learn_data(index);
 		break;
 	case LEARN_CODE:
-		ret = learn_code(index);
+		ret = text_index_learn_code(index);
 		if (!ret)
-			complete_index(index);
+			text_index_complete(index);
 		return ret;
 	case LEARNED:
 		return 0;
@@ -820,7 +827,7 @@ int branches_learn(unsigned long addr)
 
 /* ---------------------------------------------------------------------- asking */
 
-static bool is_reserved(unsigned long addr, unsigned int size)
+static bool is_text_reserved(unsigned long addr, unsigned int size)
 {
 	void *first = (void *)addr, *last = (void *)(addr + size - 1);
 
@@ -851,7 +858,7 @@ static bool is_crossing_symbols(unsigned long addr, unsigned int size)
  */
 int branches_check(unsigned long addr, unsigned int size)
 {
-	const struct text_index *index = find_index(addr);
+	const struct text_index *index = text_index_find(addr);
 	const struct branch_map *map;
 	unsigned long offset;
 
@@ -869,7 +876,7 @@ int branches_check(unsigned long addr, unsigned int size)
 	/* What is reserved by others has more than one byte. */
 	if (find_next_bit(map->bits, offset + size, offset + 1) >= offset + size)
 		return 0;
-	if (is_reserved(addr, size))
+	if (is_text_reserved(addr, size))
 		return -EBUSY;
 	return is_crossing_symbols(addr, size) ? -ERANGE : -EADDRINUSE;
 }
@@ -884,10 +891,10 @@ void branches_forget(const struct module *mod)
 {
 	struct text_index *index, *next;
 
-	list_for_each_entry_safe(index, next, &indices, list) {
+	list_for_each_entry_safe(index, next, &text_indices, list) {
 		if (index->mod != mod)
 			continue;
 		list_del(&index->list);
-		free_index(index);
+		text_index_free(index);
 	}
 }

@@ -48,7 +48,7 @@ static void scan(unsigned long *bits, const u8 *code, size_t len)
 	struct branch_map map = { .start = TEXT, .size = TEXT_SIZE, .bits = bits };
 
 	bitmap_zero(bits, TEXT_SIZE);
-	scan_function(&map, code, len, TEXT + CODE_AT, is_thunk);
+	branches_scan_function(&map, code, len, TEXT + CODE_AT, is_thunk);
 }
 
 static void expect_targets(struct kunit *test, const struct branch_case *c)
@@ -354,13 +354,13 @@ static void test_map_ends(struct kunit *test)
 	struct branch_map map = { .start = TEXT, .size = CODE_AT + 4, .bits = bits };
 
 	bitmap_zero(bits, TEXT_SIZE);
-	scan_function(&map, code, sizeof(code), TEXT + CODE_AT, is_thunk);
+	branches_scan_function(&map, code, sizeof(code), TEXT + CODE_AT, is_thunk);
 	KUNIT_EXPECT_EQ(test, find_first_bit(bits, TEXT_SIZE), CODE_AT);
 	KUNIT_EXPECT_EQ(test, find_last_bit(bits, TEXT_SIZE), CODE_AT + 3);
 	KUNIT_EXPECT_EQ(test, bitmap_weight(bits, TEXT_SIZE), 4);
 
 	bitmap_zero(bits, TEXT_SIZE);
-	scan_function(&map, code, sizeof(code), TEXT - CODE_AT, is_thunk);
+	branches_scan_function(&map, code, sizeof(code), TEXT - CODE_AT, is_thunk);
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(bits, TEXT_SIZE));
 }
 

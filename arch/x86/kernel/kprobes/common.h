@@ -198,8 +198,8 @@ struct branch_map {
 	unsigned long *bits;
 };
 
-void scan_function(const struct branch_map *map, const u8 *code, size_t len,
-		   unsigned long addr, bool (*is_thunk)(unsigned long addr));
+void branches_scan_function(const struct branch_map *map, const u8 *code, size_t len,
+			    unsigned long addr, bool (*is_thunk)(unsigned long addr));
 
 int branches_learn(unsigned long addr);
 int branches_check(unsigned long addr, unsigned int size);
@@ -213,14 +213,14 @@ void kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_redirect(struct pt_regs *regs);
 void kprobe_detour_resched(void);
 unsigned long kprobe_detoured_ip(unsigned long ip);
-bool unwind_detour(unsigned long *ip, unsigned long *sp);
+bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp);
 #else
 static __always_inline unsigned long kprobe_detoured_ip(unsigned long ip)
 {
 	return ip;
 }
 
-static inline bool unwind_detour(unsigned long *ip, unsigned long *sp)
+static inline bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 {
 	return false;
 }
@@ -236,15 +236,15 @@ void read_original_text(u8 *buf, unsigned long addr, unsigned int len);
 
 /* int3.c: hits */
 
-noinstr void enter_nested_hit(struct kprobe *kp, struct pt_regs *regs);
-noinstr void resume_outer_hit(void);
+noinstr void kprobe_enter_nested_hit(struct kprobe *kp, struct pt_regs *regs);
+noinstr void kprobe_resume_outer_hit(void);
 
 /* kretprobe.c: returns */
 
 void kretprobe_returned(struct pt_regs *regs);
 
 /* This CPU works for @kp, whose handlers see @regs. */
-static __always_inline void enter_hit(struct kprobe *kp, struct pt_regs *regs)
+static __always_inline void kprobe_enter_hit(struct kprobe *kp, struct pt_regs *regs)
 {
 	raw_cpu_write(current_kprobe, kp);
 	barrier();	/* an NMI that sees this puts the rest back as it was */
@@ -253,13 +253,14 @@ static __always_inline void enter_hit(struct kprobe *kp, struct pt_regs *regs)
 }
 
 /* Begin a hit, @nested if another one is under way. Returns what the pre handlers return. */
-static __always_inline int call_pre_handlers(struct kprobe *kp, struct pt_regs *regs, bool nested)
+static __always_inline int kprobe_begin_hit(struct kprobe *kp, struct pt_regs *regs,
+					    bool nested)
 {
 	if (nested) {
-		enter_nested_hit(kp, regs);
+		kprobe_enter_nested_hit(kp, regs);
 		return kprobe_pre_handlers_nested(kp, regs);
 	}
-	enter_hit(kp, regs);
+	kprobe_enter_hit(kp, regs);
 	return kprobe_call_pre_handlers(kp, regs);
 }
 
@@ -267,7 +268,8 @@ static __always_inline int call_pre_handlers(struct kprobe *kp, struct pt_regs *
 #define POST_HANDLERS_REGS	((struct pt_regs *)-1L)
 
 /* Call those post handlers that belong to the pre handlers which were called. */
-static __always_inline void call_post_handlers(struct kprobe *kp, struct pt_regs *regs)
+static __always_inline void kprobe_run_post_handlers(struct kprobe *kp,
+						     struct pt_regs *regs)
 {
 	raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
 	if (unlikely(raw_cpu_read(kprobe_ctlblk.depth)))
@@ -277,30 +279,30 @@ static __always_inline void call_post_handlers(struct kprobe *kp, struct pt_regs
 }
 
 /* The end of a hit that found kprobe_running() to be NULL. */
-static __always_inline void leave_outermost_hit(void)
+static __always_inline void kprobe_leave_outermost_hit(void)
 {
 	raw_cpu_write(current_kprobe, NULL);
 }
 
-static __always_inline void leave_hit(void)
+static __always_inline void kprobe_leave_hit(void)
 {
 	if (unlikely(raw_cpu_read(kprobe_ctlblk.depth)))
-		resume_outer_hit();
+		kprobe_resume_outer_hit();
 	else
-		leave_outermost_hit();
+		kprobe_leave_outermost_hit();
 }
 
-/* End a hit that call_pre_handlers() began, for one who knows whether it is @nested. */
-static __always_inline void kprobe_hit_end(bool nested)
+/* End a hit that kprobe_begin_hit() began, for one who knows whether it is @nested. */
+static __always_inline void kprobe_end_hit(bool nested)
 {
 	if (nested)
-		resume_outer_hit();
+		kprobe_resume_outer_hit();
 	else
-		leave_outermost_hit();
+		kprobe_leave_outermost_hit();
 }
 
 /* Is the present context, less @own, above that of the handler which runs? */
-static __always_inline bool is_hit_from_above(unsigned int own)
+static __always_inline bool kprobe_hit_from_above(unsigned int own)
 {
 	return kprobe_context_level(preempt_count() - own) >
 	       kprobe_context_level(raw_cpu_read(kprobe_context));

@@ -30,7 +30,7 @@ extern char kprobe_post_stub[];
  * grace period that protects slots does not see it. It is stepped, so that the
  * fault leaves the slot first. A fixup that reads the text would misread it.
  */
-static int restrict_for_extable(struct insn_traits *traits, unsigned long addr)
+static int kprobe_restrict_for_extable(struct insn_traits *traits, unsigned long addr)
 {
 	const struct exception_table_entry *e = search_exception_tables(addr);
 
@@ -48,8 +48,8 @@ static int restrict_for_extable(struct insn_traits *traits, unsigned long addr)
  * Make a slot with a copy of the instruction and behind it a jump, or a trap if
  * there is no @next.
  */
-static int fill_slot(struct kprobe *p, const struct insn *insn, const void *next,
-		     kprobe_opcode_t **result)
+static int kprobe_make_slot(struct kprobe *p, const struct insn *insn, const void *next,
+			    kprobe_opcode_t **result)
 {
 	kprobe_opcode_t *slot = get_insn_slot_for(p);
 	u8 code[KPROBE_SLOT_SIZE];
@@ -76,7 +76,7 @@ static int fill_slot(struct kprobe *p, const struct insn *insn, const void *next
  * FRED keeps in the frame of an exception that the CPU waits for an ENDBR, and the
  * return from a breakpoint on one would wait on, after it.
  */
-static bool is_landing_pad_of_fred(const struct insn *insn)
+static bool is_fred_landing_pad(const struct insn *insn)
 {
 	return cpu_feature_enabled(X86_FEATURE_FRED) && insn->length == ENDBR_INSN_SIZE &&
 	       is_endbr(get_unaligned((u32 *)insn->kaddr));
@@ -96,9 +96,9 @@ int arch_prepare_kprobe(struct kprobe *p)
 	if (alternatives_text_reserved(p->addr, p->addr + 1))
 		return -EINVAL;
 	traits = analyse_insn(&insn);
-	if (traits.run == INSN_RUN_NEVER || is_landing_pad_of_fred(&insn))
+	if (traits.run == INSN_RUN_NEVER || is_fred_landing_pad(&insn))
 		return -EOPNOTSUPP;
-	err = restrict_for_extable(&traits, (unsigned long)p->addr);
+	err = kprobe_restrict_for_extable(&traits, (unsigned long)p->addr);
 	if (err)
 		return err;
 
@@ -114,8 +114,8 @@ int arch_prepare_kprobe(struct kprobe *p)
 		if (err || !emulation_can_fail(&p->ainsn.emul))
 			return err;
 	}
-	err = fill_slot(p, &insn, traits.run == INSN_RUN_STEP ? NULL : p->ainsn.next,
-			&p->ainsn.insn);
+	err = kprobe_make_slot(p, &insn, traits.run == INSN_RUN_STEP ? NULL : p->ainsn.next,
+			       &p->ainsn.insn);
 	p->ainsn.boost = p->ainsn.insn;
 	return err;
 }
@@ -124,15 +124,16 @@ int arch_prepare_kprobe(struct kprobe *p)
  * The stub ends with an IRET, which is a hypercall on Xen, where a trap costs the
  * same; and which in an NMI lets the next NMI in, what FRED is not prepared for.
  */
-static bool is_stub_possible(void)
+static bool is_post_stub_possible(void)
 {
 	return !cpu_feature_enabled(X86_FEATURE_XENPV) && !cpu_feature_enabled(X86_FEATURE_FRED);
 }
 
 /* What follows the copy for post handlers: a jump to it, or a trap if there is nothing. */
-static const void *after_post_copy(const struct kprobe *p)
+static const void *post_copy_continuation(const struct kprobe *p)
 {
-	return p->ainsn.run_post == INSN_RUN_BOOST && is_stub_possible() ? kprobe_post_stub : NULL;
+	return p->ainsn.run_post == INSN_RUN_BOOST && is_post_stub_possible() ?
+		kprobe_post_stub : NULL;
 }
 
 int arch_prepare_post_handler(struct kprobe *p)
@@ -145,10 +146,10 @@ int arch_prepare_post_handler(struct kprobe *p)
 		return 0;
 	if (decode_original_insn(&insn, code, (unsigned long)p->addr))
 		return -EILSEQ;
-	return fill_slot(p, &insn, after_post_copy(p), &p->ainsn.post_insn);
+	return kprobe_make_slot(p, &insn, post_copy_continuation(p), &p->ainsn.post_insn);
 }
 
-static void free_slot(kprobe_opcode_t **slot)
+static void kprobe_free_slot(kprobe_opcode_t **slot)
 {
 	if (*slot)
 		free_insn_slot(*slot, 0);
@@ -157,11 +158,11 @@ static void free_slot(kprobe_opcode_t **slot)
 
 void arch_remove_kprobe(struct kprobe *p)
 {
-	free_slot(&p->ainsn.insn);
-	free_slot(&p->ainsn.post_insn);
+	kprobe_free_slot(&p->ainsn.insn);
+	kprobe_free_slot(&p->ainsn.post_insn);
 }
 
-static void poke_opcode(struct kprobe *p, u8 old, u8 new)
+static void kprobe_poke_opcode(struct kprobe *p, u8 old, u8 new)
 {
 	text_poke(p->addr, &new, INT3_INSN_SIZE);
 	perf_event_text_poke(p->addr, &old, INT3_INSN_SIZE, &new, INT3_INSN_SIZE);
@@ -169,12 +170,12 @@ static void poke_opcode(struct kprobe *p, u8 old, u8 new)
 
 void arch_arm_kprobe(struct kprobe *p)
 {
-	poke_opcode(p, p->opcode, INT3_INSN_OPCODE);
+	kprobe_poke_opcode(p, p->opcode, INT3_INSN_OPCODE);
 }
 
 void arch_disarm_kprobe(struct kprobe *p)
 {
-	poke_opcode(p, INT3_INSN_OPCODE, p->opcode);
+	kprobe_poke_opcode(p, INT3_INSN_OPCODE, p->opcode);
 }
 
 void arch_sync_kprobes(void)

@@ -70,7 +70,7 @@ enum emul_op {
 #endif
 
 /* The registers in the order in which instructions number them. */
-static const u8 reg_offsets[] = {
+static const u8 emul_reg_offsets[] = {
 	offsetof(struct pt_regs, ax),
 	offsetof(struct pt_regs, cx),
 	offsetof(struct pt_regs, dx),
@@ -93,9 +93,9 @@ static const u8 reg_offsets[] = {
 
 static_assert(sizeof(struct pt_regs) <= EMUL_NO_REG);
 
-static u8 reg_offset(u8 num, bool extended)
+static u8 emul_reg_offset(u8 num, bool extended)
 {
-	return reg_offsets[extended ? num + 8 : num];
+	return emul_reg_offsets[extended ? num + 8 : num];
 }
 
 /* Is an address as long as the mode has it, no 0x67 before the instruction? */
@@ -104,7 +104,7 @@ static bool has_native_address(const struct insn *insn)
 	return insn->addr_bytes == (insn->x86_64 ? 8 : 4);
 }
 
-static enum emul_op indirect_op(u8 modrm)
+static enum emul_op emul_indirect_op(u8 modrm)
 {
 	bool mem = X86_MODRM_MOD(modrm) != 3;
 
@@ -118,7 +118,7 @@ static enum emul_op indirect_op(u8 modrm)
 	}
 }
 
-static enum emul_op one_byte_op(const struct insn *insn)
+static enum emul_op emul_one_byte_op(const struct insn *insn)
 {
 	switch (insn_opcode(insn)) {
 	case 0x70 ... 0x7f:
@@ -148,13 +148,13 @@ static enum emul_op one_byte_op(const struct insn *insn)
 	case 0xfb:
 		return EMUL_STI;
 	case 0xff:
-		return indirect_op(insn->modrm.bytes[0]);
+		return emul_indirect_op(insn->modrm.bytes[0]);
 	default:
 		return EMUL_NONE;
 	}
 }
 
-static enum emul_op two_byte_op(const struct insn *insn)
+static enum emul_op emul_two_byte_op(const struct insn *insn)
 {
 	u8 prefix = mandatory_prefix(insn);
 	u8 modrm = insn->modrm.bytes[0];
@@ -178,16 +178,16 @@ static enum emul_op two_byte_op(const struct insn *insn)
 	}
 }
 
-static enum emul_op insn_op(const struct insn *insn)
+static enum emul_op emul_insn_op(const struct insn *insn)
 {
 	/* Under REX2 it may name a register that struct pt_regs does not have. */
 	if (insn->rex_prefix.nbytes == 2 || has_prefix(insn, PREFIX_LOCK))
 		return EMUL_NONE;
 
-	return insn_opcode(insn) < 0x100 ? one_byte_op(insn) : two_byte_op(insn);
+	return insn_opcode(insn) < 0x100 ? emul_one_byte_op(insn) : emul_two_byte_op(insn);
 }
 
-static u8 loop_cond(const struct insn *insn)
+static u8 emul_loop_cond(const struct insn *insn)
 {
 	static const u8 conds[] = { COND_NE, COND_E, COND_ALWAYS };
 
@@ -195,7 +195,7 @@ static u8 loop_cond(const struct insn *insn)
 }
 
 /* Describe the memory operand of @insn, see volume 2, section 2.1.5 of the SDM. */
-static int prepare_operand(struct insn_emulation *emul, const struct insn *insn)
+static int emul_prepare_operand(struct insn_emulation *emul, const struct insn *insn)
 {
 	u8 rex = insn->rex_prefix.bytes[0];
 	u8 modrm = insn->modrm.bytes[0];
@@ -213,13 +213,13 @@ static int prepare_operand(struct insn_emulation *emul, const struct insn *insn)
 		base = X86_SIB_BASE(sib);
 		emul->scale = X86_SIB_SCALE(sib);
 		if (X86_SIB_INDEX(sib) != 4 || X86_REX_X(rex))
-			emul->index = reg_offset(X86_SIB_INDEX(sib), X86_REX_X(rex));
+			emul->index = emul_reg_offset(X86_SIB_INDEX(sib), X86_REX_X(rex));
 	}
 
 	if (is_rip_relative(insn))
 		emul->base = offsetof(struct pt_regs, ip);
 	else if (X86_MODRM_MOD(modrm) != 0 || base != 5)
-		emul->base = reg_offset(base, X86_REX_B(rex));
+		emul->base = emul_reg_offset(base, X86_REX_B(rex));
 	return 0;
 }
 
@@ -233,7 +233,7 @@ static int prepare_operand(struct insn_emulation *emul, const struct insn *insn)
 int prepare_emulation(struct insn_emulation *emul, const struct insn *insn)
 {
 	*emul = (struct insn_emulation) {
-		.op = insn_op(insn),
+		.op = emul_insn_op(insn),
 		.size = insn->length,
 		.base = EMUL_NO_REG,
 		.index = EMUL_NO_REG,
@@ -255,17 +255,17 @@ int prepare_emulation(struct insn_emulation *emul, const struct insn *insn)
 		return 0;
 	case EMUL_JMP_REG:
 	case EMUL_CALL_REG:
-		emul->base = reg_offset(X86_MODRM_RM(insn->modrm.bytes[0]),
-					X86_REX_B(insn->rex_prefix.bytes[0]));
+		emul->base = emul_reg_offset(X86_MODRM_RM(insn->modrm.bytes[0]),
+					     X86_REX_B(insn->rex_prefix.bytes[0]));
 		return 0;
 	case EMUL_JMP_MEM:
 	case EMUL_CALL_MEM:
-		return prepare_operand(emul, insn);
+		return emul_prepare_operand(emul, insn);
 	case EMUL_LOOP:
-		emul->cond = loop_cond(insn);
+		emul->cond = emul_loop_cond(insn);
 		return 0;
 	case EMUL_LOOP32:
-		emul->cond = loop_cond(insn);
+		emul->cond = emul_loop_cond(insn);
 		fallthrough;
 	case EMUL_JCXZ32: /* counts in CX outside of 64-bit mode */
 		return insn->x86_64 ? 0 : -EILSEQ;
@@ -300,13 +300,13 @@ bool emulation_can_fail(const struct insn_emulation *emul)
 EXPORT_SYMBOL_IF_KUNIT(emulation_can_fail);
 
 static __always_inline unsigned long
-get_reg(const struct pt_regs *regs, u8 offset)
+emul_get_reg(const struct pt_regs *regs, u8 offset)
 {
 	return *(const unsigned long *)((const void *)regs + offset);
 }
 
 static __always_inline bool
-goto_target(struct pt_regs *regs, unsigned long target)
+emulate_jmp_to(struct pt_regs *regs, unsigned long target)
 {
 	if (unlikely(target < KERNEL_HALF))
 		return false;
@@ -316,7 +316,7 @@ goto_target(struct pt_regs *regs, unsigned long target)
 }
 
 static __always_inline bool
-call_target(struct pt_regs *regs, unsigned long target)
+emulate_call_to(struct pt_regs *regs, unsigned long target)
 {
 	if (unlikely(target < KERNEL_HALF))
 		return false;
@@ -327,15 +327,15 @@ call_target(struct pt_regs *regs, unsigned long target)
 }
 
 static __always_inline bool
-load_target(const struct insn_emulation *emul, const struct pt_regs *regs,
-	    unsigned long *target)
+emul_load_target(const struct insn_emulation *emul, const struct pt_regs *regs,
+		 unsigned long *target)
 {
 	unsigned long addr = emul->disp;
 
 	if (emul->base != EMUL_NO_REG)
-		addr += get_reg(regs, emul->base);
+		addr += emul_get_reg(regs, emul->base);
 	if (emul->index != EMUL_NO_REG)
-		addr += get_reg(regs, emul->index) << emul->scale;
+		addr += emul_get_reg(regs, emul->index) << emul->scale;
 
 	if (unlikely(addr < KERNEL_HALF))
 		return false;
@@ -349,7 +349,7 @@ fault:
 static __always_inline bool emulate_ret(const struct insn_emulation *emul,
 					struct pt_regs *regs)
 {
-	if (!goto_target(regs, *(unsigned long *)regs->sp))
+	if (!emulate_jmp_to(regs, *(unsigned long *)regs->sp))
 		return false;
 
 	regs->sp += sizeof(unsigned long) + emul->drop;
@@ -390,8 +390,8 @@ static __always_inline void emulate_popf(struct pt_regs *regs)
 	regs->flags |= flags;
 }
 
-static __always_inline bool run_rare_op(const struct insn_emulation *emul,
-					struct pt_regs *regs)
+static __always_inline bool emulate_rare_op(const struct insn_emulation *emul,
+					    struct pt_regs *regs)
 {
 	unsigned long target;
 
@@ -399,13 +399,13 @@ static __always_inline bool run_rare_op(const struct insn_emulation *emul,
 	case EMUL_RET:
 		return emulate_ret(emul, regs);
 	case EMUL_JMP_REG:
-		return goto_target(regs, get_reg(regs, emul->base));
+		return emulate_jmp_to(regs, emul_get_reg(regs, emul->base));
 	case EMUL_CALL_REG:
-		return call_target(regs, get_reg(regs, emul->base));
+		return emulate_call_to(regs, emul_get_reg(regs, emul->base));
 	case EMUL_JMP_MEM:
-		return load_target(emul, regs, &target) && goto_target(regs, target);
+		return emul_load_target(emul, regs, &target) && emulate_jmp_to(regs, target);
 	case EMUL_CALL_MEM:
-		return load_target(emul, regs, &target) && call_target(regs, target);
+		return emul_load_target(emul, regs, &target) && emulate_call_to(regs, target);
 	case EMUL_LOOP:
 		emulate_loop(emul, regs, regs->cx - 1);
 		break;
@@ -442,8 +442,8 @@ static __always_inline bool run_rare_op(const struct insn_emulation *emul,
  * operands and branches are relative to that. The common operations do not wait
  * for the switch, which is a search where jump tables are forbidden.
  */
-static __always_inline bool run_op(const struct insn_emulation *emul,
-				   struct pt_regs *regs)
+static __always_inline bool emulate_op(const struct insn_emulation *emul,
+				       struct pt_regs *regs)
 {
 	if (emul->op == EMUL_JCC) {
 		int3_emulate_jcc(regs, emul->cond, regs->ip, emul->disp);
@@ -461,7 +461,7 @@ static __always_inline bool run_op(const struct insn_emulation *emul,
 		return true;
 	}
 
-	return run_rare_op(emul, regs);
+	return emulate_rare_op(emul, regs);
 }
 
 /**
@@ -483,7 +483,7 @@ static __always_inline bool run_op(const struct insn_emulation *emul,
 noinstr bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs)
 {
 	regs->ip += emul->size;
-	if (likely(run_op(emul, regs)))
+	if (likely(emulate_op(emul, regs)))
 		return true;
 
 	regs->ip -= emul->size;

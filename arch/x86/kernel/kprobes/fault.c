@@ -12,7 +12,7 @@
 #include "detour.h"
 
 /* Where the text is of which @ip runs a copy: the instruction, or the next. */
-static unsigned long original_ip(const struct kprobe *owner, unsigned long ip)
+static unsigned long slot_original_ip(const struct kprobe *owner, unsigned long ip)
 {
 	const struct arch_specific_insn *ainsn = &owner->ainsn;
 	unsigned long copy = (unsigned long)ainsn->insn;
@@ -23,7 +23,7 @@ static unsigned long original_ip(const struct kprobe *owner, unsigned long ip)
 }
 
 /* Is @ip in a copy which this CPU runs for @owner until kprobe_copy_done()? */
-static bool is_copy_running(const struct kprobe *owner, unsigned long ip)
+static bool is_slot_copy_running(const struct kprobe *owner, unsigned long ip)
 {
 	if (kprobe_running() != owner || raw_cpu_read(kprobe_ctlblk.regs))
 		return false;
@@ -50,11 +50,11 @@ void __kprobes kprobe_fixup_fault(struct pt_regs *regs)
 	if (likely(!owner))
 		return;
 
-	if (is_copy_running(owner, regs->ip)) {
+	if (is_slot_copy_running(owner, regs->ip)) {
 		regs->flags |= raw_cpu_read(kprobe_ctlblk.saved_flags);
-		leave_hit();
+		kprobe_leave_hit();
 	}
-	regs->ip = original_ip(owner, regs->ip);
+	regs->ip = slot_original_ip(owner, regs->ip);
 }
 
 /**
@@ -74,7 +74,7 @@ int __kprobes kprobe_fault_handler(struct pt_regs *regs, int trapnr)
 }
 
 /* The site whose pre handlers see @regs, on this CPU. */
-static const struct kprobe *site_of_regs(const struct pt_regs *regs)
+static const struct kprobe *running_site_of_regs(const struct pt_regs *regs)
 {
 	const struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
 	const struct kprobe *running = kprobe_running();
@@ -110,13 +110,13 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 	const struct kprobe *kp;
 
 	guard(preempt_notrace)();
-	kp = site_of_regs(regs);
+	kp = running_site_of_regs(regs);
 	if (kp && regs->ip == (unsigned long)kp->addr + INT3_INSN_SIZE)
 		return (unsigned long)kp->addr;
 	if (regs && regs->csx >> 16 == DETOUR_MARK && get_kprobe((void *)regs->ip - INT3_INSN_SIZE))
 		return regs->ip - INT3_INSN_SIZE;
-	if (is_kernel_text(ip) || unwind_detour(&ip, sp))
+	if (is_kernel_text(ip) || kprobe_detour_unwind(&ip, sp))
 		return ip;
 	kp = kprobe_slot_owner(ip);
-	return kp ? original_ip(kp, ip) : ip;
+	return kp ? slot_original_ip(kp, ip) : ip;
 }

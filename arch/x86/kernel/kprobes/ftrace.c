@@ -10,13 +10,13 @@
 #include "common.h"
 
 /* Returns where to go on: at @return_ip, unless a post handler says otherwise. */
-static noinstr unsigned long run_post_handlers(struct kprobe *kp, struct pt_regs *regs,
-					       unsigned long return_ip)
+static noinstr unsigned long kprobe_ftrace_run_post(struct kprobe *kp, struct pt_regs *regs,
+						    unsigned long return_ip)
 {
 	unsigned long next = (unsigned long)kp->addr + MCOUNT_INSN_SIZE;
 
 	regs->ip = next;
-	call_post_handlers(kp, regs);
+	kprobe_run_post_handlers(kp, regs);
 	return regs->ip == next ? return_ip : kprobe_detoured_ip(regs->ip);
 }
 
@@ -24,33 +24,34 @@ static noinstr unsigned long run_post_handlers(struct kprobe *kp, struct pt_regs
  * The stack pointer is not a handler's to change: ftrace returns by its own, and
  * the function graph tracer and fprobes believe this one.
  */
-static __always_inline void ftrace_handle_hit(struct kprobe *kp, struct pt_regs *regs, bool nested)
+static __always_inline void kprobe_ftrace_handle_hit(struct kprobe *kp,
+						     struct pt_regs *regs, bool nested)
 {
 	unsigned long return_ip = regs->ip;
 
 	/* As after a breakpoint, whichever way the probe is armed. */
 	regs->ip = (unsigned long)kp->addr + INT3_INSN_SIZE;
-	if (unlikely(call_pre_handlers(kp, regs, nested)))
+	if (unlikely(kprobe_begin_hit(kp, regs, nested)))
 		return_ip = kprobe_detoured_ip(regs->ip);
 	else if (unlikely(site_of(kp)->has_post))
-		return_ip = run_post_handlers(kp, regs, return_ip);
+		return_ip = kprobe_ftrace_run_post(kp, regs, return_ip);
 	regs->ip = return_ip;
 	regs->sp = kprobe_ftrace_sp(regs);
-	kprobe_hit_end(nested);
+	kprobe_end_hit(nested);
 }
 
 /* A hit that nests, or whose site is not in its first slot; or none, for this ops. */
-static noinstr void ftrace_other_hit(unsigned long ip, const struct ftrace_ops *ops,
-				     struct pt_regs *regs)
+static noinstr void kprobe_ftrace_other_hit(unsigned long ip, const struct ftrace_ops *ops,
+					    struct pt_regs *regs)
 {
 	struct kprobe *kp = kprobe_find((void *)ip);
 
 	if (!kp || site_of(kp)->ops != ops)
 		return;
 	if (!kprobe_running())
-		ftrace_handle_hit(kp, regs, false);
-	else if (is_hit_from_above(0))
-		ftrace_handle_hit(kp, regs, true);
+		kprobe_ftrace_handle_hit(kp, regs, false);
+	else if (kprobe_hit_from_above(0))
+		kprobe_ftrace_handle_hit(kp, regs, true);
 	else
 		kprobes_inc_nmissed_count(kp);
 }
@@ -76,9 +77,9 @@ noinstr void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 	preempt_disable_notrace();
 	kp = kprobe_find_first((void *)ip);
 	if (likely(kp->addr == (void *)ip && site_of(kp)->ops == ops && !kprobe_running()))
-		ftrace_handle_hit(kp, regs, false);
+		kprobe_ftrace_handle_hit(kp, regs, false);
 	else
-		ftrace_other_hit(ip, ops, regs);
+		kprobe_ftrace_other_hit(ip, ops, regs);
 	preempt_enable_notrace();
 }
 

@@ -149,7 +149,7 @@ static const char group_7[] =
 
 static_assert(sizeof(group_7) == 8 * 8 + 1);
 
-static const struct opcode_group *find_group(u16 opcode, u8 prefix)
+static const struct opcode_group *find_opcode_group(u16 opcode, u8 prefix)
 {
 	const struct opcode_group *g;
 
@@ -161,10 +161,10 @@ static const struct opcode_group *find_group(u16 opcode, u8 prefix)
 	return NULL;
 }
 
-static char group_class(const struct insn *insn)
+static char opcode_group_class(const struct insn *insn)
 {
-	const struct opcode_group *g = find_group(insn_opcode(insn),
-						  mandatory_prefix(insn));
+	const struct opcode_group *g = find_opcode_group(insn_opcode(insn),
+							 mandatory_prefix(insn));
 	u8 modrm = insn->modrm.bytes[0];
 	char class;
 
@@ -177,7 +177,7 @@ static char group_class(const struct insn *insn)
 	return class == 'g' ? group_7[modrm & 0x3f] : class;
 }
 
-static char vex_class(const struct insn *insn)
+static char vex_insn_class(const struct insn *insn)
 {
 	u8 reg = X86_MODRM_REG(insn->modrm.bytes[0]);
 	bool evex = insn->vex_prefix.nbytes == 4;
@@ -201,11 +201,11 @@ static char insn_class(const struct insn *insn)
 	char class;
 
 	if (opcode >= OPCODE_VEX)
-		return vex_class(insn);
+		return vex_insn_class(insn);
 
 	class = opcode < 0x100 ? one_byte_opcodes[opcode] :
 				 two_byte_opcodes[opcode & 0xff];
-	return class == 'g' ? group_class(insn) : class;
+	return class == 'g' ? opcode_group_class(insn) : class;
 }
 
 /*
@@ -213,7 +213,7 @@ static char insn_class(const struct insn *insn)
  * not, it cannot when a breakpoint is between them; that must not hurt a wait,
  * which would miss its wakeup, nor a way out of the kernel.
  */
-static bool is_shadow_needed(const struct insn *sti)
+static bool is_sti_shadow_needed(const struct insn *sti)
 {
 	const insn_byte_t *addr = sti->kaddr + sti->length;
 	struct insn next;
@@ -227,11 +227,11 @@ static bool is_shadow_needed(const struct insn *sti)
 	return class == 'w' || class == '-';
 }
 
-static enum insn_run emulated_run(const struct insn *insn)
+static enum insn_run insn_emulated_run(const struct insn *insn)
 {
 	struct insn_emulation emul;
 
-	if (insn_opcode(insn) == 0xfb && is_shadow_needed(insn))
+	if (insn_opcode(insn) == 0xfb && is_sti_shadow_needed(insn))
 		return INSN_RUN_NEVER;
 	if (prepare_emulation(&emul, insn))
 		return INSN_RUN_NEVER;
@@ -259,7 +259,7 @@ static const struct insn_traits boosted_or_stepped = {
 	.run_post = INSN_RUN_STEP,
 };
 
-static struct insn_traits alike(enum insn_run run)
+static struct insn_traits traits_alike(enum insn_run run)
 {
 	return (struct insn_traits){ .run = run, .run_post = run };
 }
@@ -277,22 +277,22 @@ struct insn_traits analyse_insn(const struct insn *insn)
 {
 	switch (is_refused_form(insn) ? '-' : insn_class(insn)) {
 	case '.':
-		return alike(INSN_RUN_BOOST);
+		return traits_alike(INSN_RUN_BOOST);
 	case 'm':
-		return alike(insn->modrm.nbytes ? INSN_RUN_BOOST : INSN_RUN_NEVER);
+		return traits_alike(insn->modrm.nbytes ? INSN_RUN_BOOST : INSN_RUN_NEVER);
 	case 's':
 		return boosted_or_stepped;
 	case 'e':
 	case 'w':
-		return alike(emulated_run(insn));
+		return traits_alike(insn_emulated_run(insn));
 	case 'n':
-		return alike(emulated_run(insn) ?: INSN_RUN_BOOST);
+		return traits_alike(insn_emulated_run(insn) ?: INSN_RUN_BOOST);
 	case 'o':
-		return alike(insn->x86_64 ? INSN_RUN_NEVER : INSN_RUN_BOOST);
+		return traits_alike(insn->x86_64 ? INSN_RUN_NEVER : INSN_RUN_BOOST);
 	case 'O':
-		return insn->x86_64 ? alike(INSN_RUN_NEVER) : boosted_or_stepped;
+		return insn->x86_64 ? traits_alike(INSN_RUN_NEVER) : boosted_or_stepped;
 	default:
-		return alike(INSN_RUN_NEVER);
+		return traits_alike(INSN_RUN_NEVER);
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(analyse_insn);

@@ -24,7 +24,7 @@ DEFINE_PER_CPU(struct kprobe_ctlblk, kprobe_ctlblk);
 #define BREAKPOINT_CONTEXT	(NMI_OFFSET + HARDIRQ_OFFSET)
 
 /* Put the present hit aside. There is room for as many as can nest. */
-noinstr void enter_nested_hit(struct kprobe *kp, struct pt_regs *regs)
+noinstr void kprobe_enter_nested_hit(struct kprobe *kp, struct pt_regs *regs)
 {
 	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
 	struct kprobe_outer_hit *outer = &kcb->outer[kcb->depth];
@@ -43,10 +43,10 @@ noinstr void enter_nested_hit(struct kprobe *kp, struct pt_regs *regs)
 	barrier();	/* an NMI leaves a complete entry alone, and fills any other */
 	kcb->depth++;
 	kcb->kprobe_status = KPROBE_HIT_ACTIVE;
-	enter_hit(kp, regs);
+	kprobe_enter_hit(kp, regs);
 }
 
-noinstr void resume_outer_hit(void)
+noinstr void kprobe_resume_outer_hit(void)
 {
 	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
 	struct kprobe_outer_hit *outer = &kcb->outer[kcb->depth - 1];
@@ -61,7 +61,7 @@ noinstr void resume_outer_hit(void)
 }
 
 /* Return from the breakpoint to a copy that kprobe_copy_done() is called behind. */
-static __always_inline void start_copy(kprobe_opcode_t *copy, struct pt_regs *regs)
+static __always_inline void kprobe_start_copy(kprobe_opcode_t *copy, struct pt_regs *regs)
 {
 	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
 
@@ -73,7 +73,7 @@ static __always_inline void start_copy(kprobe_opcode_t *copy, struct pt_regs *re
 }
 
 /* Emulate; or run a copy, in which the same fails with a fault of its own. */
-static __always_inline bool emulate(struct kprobe *kp, struct pt_regs *regs)
+static __always_inline bool kprobe_emulate(struct kprobe *kp, struct pt_regs *regs)
 {
 	regs->ip = (unsigned long)kp->addr;
 	if (likely(emulate_insn(&kp->ainsn.emul, regs)))
@@ -82,96 +82,100 @@ static __always_inline bool emulate(struct kprobe *kp, struct pt_regs *regs)
 	return false;
 }
 
-static __always_inline unsigned long next_insn(const struct kprobe *kp)
+static __always_inline unsigned long kprobe_next_insn(const struct kprobe *kp)
 {
 	return (unsigned long)kp->addr + kp->ainsn.size;
 }
 
 /* The instruction has run, or a branch: go on behind it, which may be in a detour. */
-static __always_inline void go_on(struct kprobe *kp, struct pt_regs *regs)
+static __always_inline void kprobe_resume_after_insn(struct kprobe *kp,
+						     struct pt_regs *regs)
 {
-	if (regs->ip == next_insn(kp))
+	if (regs->ip == kprobe_next_insn(kp))
 		regs->ip = (unsigned long)READ_ONCE(kp->ainsn.next);
 }
 
 /* Do what the instruction does. Returns false if that takes a copy, which will fault. */
-static __always_inline bool run_in_place(struct kprobe *kp, struct pt_regs *regs)
+static __always_inline bool kprobe_run_in_place(struct kprobe *kp, struct pt_regs *regs)
 {
 	if (kp->ainsn.run != INSN_RUN_SKIP)
-		return emulate(kp, regs);
-	regs->ip = next_insn(kp);
+		return kprobe_emulate(kp, regs);
+	regs->ip = kprobe_next_insn(kp);
 	return true;
 }
 
 /* Run the instruction without a further trap. */
-static __always_inline void run_at_once(struct kprobe *kp, struct pt_regs *regs)
+static __always_inline void kprobe_run_without_trap(struct kprobe *kp,
+						    struct pt_regs *regs)
 {
 	if (likely(kp->ainsn.run == INSN_RUN_BOOST)) {
 		regs->ip = (unsigned long)READ_ONCE(kp->ainsn.boost);
 		return;
 	}
-	run_in_place(kp, regs);
-	go_on(kp, regs);
+	kprobe_run_in_place(kp, regs);
+	kprobe_resume_after_insn(kp, regs);
 }
 
 /*
  * Call the post handlers, who find @regs->ip where the instruction has left it.
  * Returns whether one of them has set it, and so where to go on.
  */
-static __always_inline bool post_handlers_divert(struct kprobe *kp, struct pt_regs *regs)
+static __always_inline bool kprobe_post_handlers_divert(struct kprobe *kp,
+							struct pt_regs *regs)
 {
 	unsigned long ip = regs->ip;
 
-	call_post_handlers(kp, regs);
+	kprobe_run_post_handlers(kp, regs);
 	if (likely(regs->ip == ip))
 		return false;
 	regs->ip = kprobe_detoured_ip(regs->ip);
 	return true;
 }
 
-static noinstr void run_with_post(struct kprobe *kp, struct pt_regs *regs)
+static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (run_in_place(kp, regs) && !post_handlers_divert(kp, regs))
-		go_on(kp, regs);
-	leave_hit();
+	if (kprobe_run_in_place(kp, regs) && !kprobe_post_handlers_divert(kp, regs))
+		kprobe_resume_after_insn(kp, regs);
+	kprobe_leave_hit();
 }
 
-static __always_inline void finish_hit(struct kprobe *kp, struct pt_regs *regs, bool nested)
+static __always_inline void kprobe_finish_hit(struct kprobe *kp, struct pt_regs *regs,
+					      bool nested)
 {
 	if (likely(!site_of(kp)->has_post && kp->ainsn.run != INSN_RUN_STEP)) {
-		run_at_once(kp, regs);
-		kprobe_hit_end(nested);
+		kprobe_run_without_trap(kp, regs);
+		kprobe_end_hit(nested);
 	} else if (kp->ainsn.post_insn) {
-		start_copy(kp->ainsn.post_insn, regs);
+		kprobe_start_copy(kp->ainsn.post_insn, regs);
 	} else if (kp->ainsn.run == INSN_RUN_STEP) {
-		start_copy(kp->ainsn.insn, regs);
+		kprobe_start_copy(kp->ainsn.insn, regs);
 	} else {
-		run_with_post(kp, regs);
+		kprobe_run_with_post(kp, regs);
 	}
 }
 
 /* A hit that nobody must hear of now. */
-static noinstr void skip_hit(struct kprobe *kp, struct pt_regs *regs)
+static noinstr void kprobe_skip_hit(struct kprobe *kp, struct pt_regs *regs)
 {
 	kprobes_inc_nmissed_count(kp);
 	if (kp->ainsn.run != INSN_RUN_STEP) {
-		run_at_once(kp, regs);
+		kprobe_run_without_trap(kp, regs);
 		return;
 	}
-	enter_nested_hit(kp, regs);
-	start_copy(kp->ainsn.insn, regs);
+	kprobe_enter_nested_hit(kp, regs);
+	kprobe_start_copy(kp->ainsn.insn, regs);
 	get_kprobe_ctlblk()->kprobe_status = KPROBE_REENTER;
 }
 
 static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs *regs,
 					      bool nested)
 {
-	if (likely(!call_pre_handlers(kp, regs, nested))) {
-		finish_hit(kp, regs, nested);
+	if (likely(!kprobe_begin_hit(kp, regs, nested))) {
+		kprobe_finish_hit(kp, regs, nested);
 		return;
 	}
 	regs->ip = kprobe_detoured_ip(regs->ip);
-	kprobe_hit_end(nested);
+	kprobe_end_hit(nested);
 }
 
 /*
@@ -179,12 +183,12 @@ static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs 
  * in an interrupt or NMI that landed in a handler, is one for those probes that
  * have opted in. What the handler itself runs into is not.
  */
-static noinstr void int3_nested_hit(struct kprobe *kp, struct pt_regs *regs)
+static noinstr void kprobe_handle_nested_int3(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (is_hit_from_above(BREAKPOINT_CONTEXT))
+	if (kprobe_hit_from_above(BREAKPOINT_CONTEXT))
 		kprobe_handle_hit(kp, regs, true);
 	else
-		skip_hit(kp, regs);
+		kprobe_skip_hit(kp, regs);
 }
 
 /* ------------------------------------------------------- behind the copy */
@@ -193,19 +197,20 @@ static noinstr void int3_nested_hit(struct kprobe *kp, struct pt_regs *regs)
  * The instruction has run in its copy, with IF clear: make the registers as if it had
  * run in place, and call the post handlers, unless the hit was skipped.
  */
-static __always_inline void complete_copy(struct kprobe *kp, struct pt_regs *regs, bool skipped)
+static __always_inline void kprobe_complete_copy(struct kprobe *kp, struct pt_regs *regs,
+						 bool skipped)
 {
-	regs->ip = next_insn(kp);
+	regs->ip = kprobe_next_insn(kp);
 	regs->flags |= raw_cpu_read(kprobe_ctlblk.saved_flags);
-	if (skipped || likely(!post_handlers_divert(kp, regs)))
+	if (skipped || likely(!kprobe_post_handlers_divert(kp, regs)))
 		regs->ip = (unsigned long)READ_ONCE(kp->ainsn.next);
-	leave_hit();
+	kprobe_leave_hit();
 }
 
-static noinline noinstr void call_post_unwatched(struct pt_regs *regs)
+static noinline noinstr void kprobe_complete_copy_unwatched(struct pt_regs *regs)
 {
 	ct_nmi_enter();
-	complete_copy(kprobe_running(), regs, false);
+	kprobe_complete_copy(kprobe_running(), regs, false);
 	ct_nmi_exit();
 }
 
@@ -227,9 +232,9 @@ noinstr void kprobe_copy_done(struct pt_regs *regs)
 		lockdep_hardirqs_off(CALLER_ADDR0);
 	regs->sp += HANDLER_STACK_ROOM + sizeof(long);
 	if (likely(rcu_is_watching_curr_cpu()))
-		complete_copy(kprobe_running(), regs, false);
+		kprobe_complete_copy(kprobe_running(), regs, false);
 	else
-		call_post_unwatched(regs);
+		kprobe_complete_copy_unwatched(regs);
 	if (irqs_on) {
 		instrumentation_begin();
 		lockdep_hardirqs_on_prepare();
@@ -240,7 +245,8 @@ noinstr void kprobe_copy_done(struct pt_regs *regs)
 }
 
 /* Is the trap at @addr the one behind the copy that runs? */
-static __always_inline bool is_step_trap(const struct kprobe *running, unsigned long addr)
+static __always_inline bool is_kprobe_step_trap(const struct kprobe *running,
+						unsigned long addr)
 {
 	unsigned long copy;
 
@@ -251,17 +257,17 @@ static __always_inline bool is_step_trap(const struct kprobe *running, unsigned 
 	       copy == (unsigned long)running->ainsn.post_insn;
 }
 
-static noinstr int handle_other_int3(struct kprobe *kp, struct pt_regs *regs)
+static noinstr int kprobe_handle_other_int3(struct kprobe *kp, struct pt_regs *regs)
 {
 	unsigned long addr = regs->ip - INT3_INSN_SIZE;
 	struct kprobe *running = kprobe_running();
 
 	if (kp) {
-		int3_nested_hit(kp, regs);
-	} else if (is_step_trap(running, addr)) {
+		kprobe_handle_nested_int3(kp, regs);
+	} else if (is_kprobe_step_trap(running, addr)) {
 		raw_cpu_write(kprobe_context, preempt_count());
-		complete_copy(running, regs,
-			      raw_cpu_read(kprobe_ctlblk.kprobe_status) == KPROBE_REENTER);
+		kprobe_complete_copy(running, regs,
+				     raw_cpu_read(kprobe_ctlblk.kprobe_status) == KPROBE_REENTER);
 	} else if (*(const u8 *)addr != INT3_INSN_OPCODE) {
 		/* The probe has been removed since the CPU came here. */
 		regs->ip = addr;
@@ -288,7 +294,7 @@ noinstr int kprobe_int3_handler(struct pt_regs *regs)
 
 	kp = kprobe_find((void *)(regs->ip - INT3_INSN_SIZE));
 	if (unlikely(!kp || kprobe_running()))
-		return handle_other_int3(kp, regs);
+		return kprobe_handle_other_int3(kp, regs);
 	kprobe_handle_hit(kp, regs, false);
 	return 1;
 }

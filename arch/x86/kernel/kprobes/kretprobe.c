@@ -15,37 +15,39 @@ struct kretprobe_blackpoint kretprobe_blacklist[] = {
 };
 
 /* In an interrupt, or an NMI, that landed in another handler. */
-static __always_inline void call_nested_handler(struct kretprobe *rp,
-						struct kretprobe_instance *ri,
-						struct pt_regs *regs)
+static __always_inline void kretprobe_call_nested_handler(struct kretprobe *rp,
+							  struct kretprobe_instance *ri,
+							  struct pt_regs *regs)
 {
-	if (!is_hit_from_above(0)) {
+	if (!kprobe_hit_from_above(0)) {
 		raw_atomic_inc((atomic_t *)&rp->nmissed);
 		return;
 	}
-	enter_nested_hit(&rp->kp, regs);
+	kprobe_enter_nested_hit(&rp->kp, regs);
 	instrumentation_begin();
 	rp->handler(ri, regs);
 	instrumentation_end();
-	leave_hit();
+	kprobe_leave_hit();
 }
 
-static __always_inline void call_handler(struct kretprobe *rp, struct kretprobe_instance *ri,
-					 struct pt_regs *regs)
+static __always_inline void kretprobe_call_handler(struct kretprobe *rp,
+						   struct kretprobe_instance *ri,
+						   struct pt_regs *regs)
 {
-	enter_hit(&rp->kp, regs);
+	kprobe_enter_hit(&rp->kp, regs);
 	instrumentation_begin();
 	rp->handler(ri, regs);
 	instrumentation_end();
-	leave_outermost_hit();
+	kprobe_leave_outermost_hit();
 }
 
 /*
  * Put right the stack, and what the handlers see. A stack trace then needs the
  * instances no more, and would take them for those of an outer call.
  */
-static __always_inline void restore_return(struct pt_regs *regs, kprobe_opcode_t **place,
-					   struct kretprobe_instance *last)
+static __always_inline void kretprobe_restore_return(struct pt_regs *regs,
+						     kprobe_opcode_t **place,
+						     struct kretprobe_instance *last)
 {
 	*place = last->ret_addr;
 	regs->ip = (unsigned long)last->ret_addr;
@@ -55,14 +57,14 @@ static __always_inline void restore_return(struct pt_regs *regs, kprobe_opcode_t
 }
 
 /* All kinds of returns. */
-static noinstr void handle_return(struct pt_regs *regs, kprobe_opcode_t **place)
+static noinstr void kretprobe_handle_return(struct pt_regs *regs, kprobe_opcode_t **place)
 {
 	struct kretprobe_instance *ri, *next, *last;
 	struct kretprobe *rp;
 	bool more;
 
 	ri = kretprobe_first(place, &last);
-	restore_return(regs, place, last);
+	kretprobe_restore_return(regs, place, last);
 	do {
 		next = kretprobe_next(ri);
 		more = ri != last;
@@ -70,9 +72,9 @@ static noinstr void handle_return(struct pt_regs *regs, kprobe_opcode_t **place)
 		ri->ret_addr = *place;
 		if (rp && rp->handler) {
 			if (kprobe_running())
-				call_nested_handler(rp, ri, regs);
+				kretprobe_call_nested_handler(rp, ri, regs);
 			else
-				call_handler(rp, ri, regs);
+				kretprobe_call_handler(rp, ri, regs);
 		}
 		kretprobe_put(ri, rp);
 		ri = next;
@@ -80,7 +82,8 @@ static noinstr void handle_return(struct pt_regs *regs, kprobe_opcode_t **place)
 }
 
 /* The usual return: of one return probe, which is registered, not inside another hit. */
-static __always_inline bool handle_usual_return(struct pt_regs *regs, kprobe_opcode_t **place)
+static __always_inline bool kretprobe_handle_usual_return(struct pt_regs *regs,
+							  kprobe_opcode_t **place)
 {
 	struct kretprobe_instance *ri = kretprobe_newest();
 	struct kretprobe *rp;
@@ -90,8 +93,8 @@ static __always_inline bool handle_usual_return(struct pt_regs *regs, kprobe_opc
 	rp = get_kretprobe(ri);
 	if (unlikely(!rp || !rp->handler))
 		return false;
-	restore_return(regs, place, ri);
-	call_handler(rp, ri, regs);
+	kretprobe_restore_return(regs, place, ri);
+	kretprobe_call_handler(rp, ri, regs);
 	kretprobe_put(ri, rp);
 	return true;
 }
@@ -110,7 +113,7 @@ noinstr void kretprobe_returned(struct pt_regs *regs)
 	kprobe_opcode_t **place = (kprobe_opcode_t **)(regs + 1);
 
 	preempt_disable_notrace();
-	if (unlikely(!handle_usual_return(regs, place)))
-		handle_return(regs, place);
+	if (unlikely(!kretprobe_handle_usual_return(regs, place)))
+		kretprobe_handle_return(regs, place);
 	preempt_enable_notrace();
 }

@@ -84,7 +84,7 @@ static const struct detour_template second_half =
  * @regs: The registers.
  *
  * Because there are several probes, or other ones than it was made for; or
- * because this CPU works for a probe already, see int3_nested_hit() of int3.c.
+ * because this CPU works for a probe already, see kprobe_handle_nested_int3() of int3.c.
  *
  * Context: That of the probed code, with preemption off.
  * Return: DETOUR_*.
@@ -94,13 +94,13 @@ notrace int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs
 	int changed;
 
 	if (!kprobe_running()) {
-		enter_hit(kp, regs);
+		kprobe_enter_hit(kp, regs);
 		changed = kprobe_call_pre_handlers(kp, regs);
-		leave_outermost_hit();
-	} else if (is_hit_from_above(0)) {
-		enter_nested_hit(kp, regs);
+		kprobe_leave_outermost_hit();
+	} else if (kprobe_hit_from_above(0)) {
+		kprobe_enter_nested_hit(kp, regs);
 		changed = kprobe_pre_handlers_nested(kp, regs);
-		resume_outer_hit();
+		kprobe_resume_outer_hit();
 	} else {
 		kprobes_inc_nmissed_count(kp);
 		return DETOUR_SKIPPED;
@@ -118,13 +118,13 @@ notrace int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs
 notrace void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs)
 {
 	if (!kprobe_running()) {
-		enter_hit(kp, regs);
-		call_post_handlers(kp, regs);
-		leave_outermost_hit();
-	} else if (is_hit_from_above(0)) {
-		enter_nested_hit(kp, regs);
-		call_post_handlers(kp, regs);
-		resume_outer_hit();
+		kprobe_enter_hit(kp, regs);
+		kprobe_run_post_handlers(kp, regs);
+		kprobe_leave_outermost_hit();
+	} else if (kprobe_hit_from_above(0)) {
+		kprobe_enter_nested_hit(kp, regs);
+		kprobe_run_post_handlers(kp, regs);
+		kprobe_resume_outer_hit();
 	} else {
 		/* The instruction has left the context level of the pre handlers. */
 		kprobes_inc_nmissed_count(kp);
@@ -179,8 +179,8 @@ notrace void __kprobes kprobe_detour_resched(void)
 
 /* --------------------------------------------------------------- detours */
 
-/* Could an instruction fault, and the fault be fixed up? See restrict_for_extable(). */
-static bool is_fixed_up(unsigned long addr, unsigned int size)
+/* Could an instruction fault, and the fault be fixed up? See kprobe_restrict_for_extable(). */
+static bool has_extable_entry(unsigned long addr, unsigned int size)
 {
 	while (size--)
 		if (search_exception_tables(addr + size))
@@ -199,7 +199,7 @@ static bool has_kgdb_breakpoint(unsigned long addr, unsigned int size)
 }
 
 /* Does an instruction stand where it does so that the CPU does not speculate wrongly? */
-static bool is_guarded(const u8 *code, unsigned int size)
+static bool has_guarded_insn(const u8 *code, unsigned int size)
 {
 	bool lfence = cpu_feature_enabled(X86_FEATURE_RETPOLINE_LFENCE);
 	bool its = cpu_feature_enabled(X86_FEATURE_INDIRECT_THUNK_ITS);
@@ -218,7 +218,7 @@ static bool is_guarded(const u8 *code, unsigned int size)
 }
 
 /* Read what a jump at a site displaces. Returns its size, or why there can be no jump. */
-static int read_displaced(u8 *code, unsigned long addr)
+static int read_displaced_text(u8 *code, unsigned long addr)
 {
 	unsigned long function_size, offset;
 	int size, err;
@@ -232,24 +232,26 @@ static int read_displaced(u8 *code, unsigned long addr)
 		return -ERANGE;
 	if (size < 0)
 		return size;
-	if (is_fixed_up(addr, size))
+	if (has_extable_entry(addr, size))
 		return -EFAULT;
-	if (is_guarded(code, size))
+	if (has_guarded_insn(code, size))
 		return -EPERM;
 	err = branches_check(addr, size);
 	return err ?: size;
 }
 
 /* Fill in the operand at @offset of a branch in @code, which is going to be at @detour. */
-static void set_branch(u8 *code, const kprobe_opcode_t *detour, u32 offset, const void *target)
+static void detour_set_branch(u8 *code, const kprobe_opcode_t *detour, u32 offset,
+			      const void *target)
 {
-	put_unaligned_le32((long)target - (long)(detour + offset + DISP32_SIZE), code + offset);
+	put_unaligned_le32((long)target - (long)(detour + offset + DISP32_SIZE),
+			   code + offset);
 }
 
 /* Make @code, which is going to be at @detour, of a template. */
-static void fill_template(u8 *code, const kprobe_opcode_t *detour,
-			  const struct detour_template *template, struct kprobe_site *site,
-			  const void *ip, const void *handler)
+static void detour_fill_template(u8 *code, const kprobe_opcode_t *detour,
+				 const struct detour_template *template, struct kprobe_site *site,
+				 const void *ip, const void *handler)
 {
 	memset(code, INT3_INSN_OPCODE, template->size);
 	memcpy(code, template->code, *template->end);
@@ -265,10 +267,11 @@ static void fill_template(u8 *code, const kprobe_opcode_t *detour,
 			   code + *template->direct);
 	put_unaligned_le32(site->direct ?: -1, code + *template->number);
 	put_unaligned_le64((unsigned long)site->only, code + *template->probe);
-	set_branch(code, detour, *template->handler, handler);
+	detour_set_branch(code, detour, *template->handler, handler);
 }
 
-static void put_jump(u8 *code, const kprobe_opcode_t *detour, u32 offset, const void *target)
+static void detour_put_jump(u8 *code, const kprobe_opcode_t *detour, u32 offset,
+			    const void *target)
 {
 	__text_gen_insn(code + offset, JMP32_INSN_OPCODE, detour + offset, target,
 			JMP32_INSN_SIZE);
@@ -278,8 +281,8 @@ static void put_jump(u8 *code, const kprobe_opcode_t *detour, u32 offset, const 
  * Copy a displaced instruction, which is @pos bytes after the first one, to @code +
  * @len. Returns the length of the copy.
  */
-static int copy_displaced(u8 *code, unsigned int len, const kprobe_opcode_t *detour,
-			  const struct insn *insn, const kprobe_opcode_t *addr, unsigned int pos)
+static int detour_copy_insn(u8 *code, unsigned int len, const kprobe_opcode_t *detour,
+			    const struct insn *insn, const kprobe_opcode_t *addr, unsigned int pos)
 {
 	return relocate_displaced(code + len, insn, (unsigned long)addr + pos,
 				  (unsigned long)detour + len);
@@ -289,8 +292,8 @@ static int copy_displaced(u8 *code, unsigned int len, const kprobe_opcode_t *det
  * Copy all displaced instructions, and tell where each is. Returns where the copies
  * end, @falls_through set to whether execution comes there.
  */
-static int copy_all_displaced(u8 *code, struct arch_optimized_insn *op, const kprobe_opcode_t *addr,
-			      bool *falls_through)
+static int detour_copy_all_insns(u8 *code, struct arch_optimized_insn *op,
+				 const kprobe_opcode_t *addr, bool *falls_through)
 {
 	unsigned int len = kprobe_detour_end, pos = 0;
 	struct insn insn;
@@ -302,7 +305,7 @@ static int copy_all_displaced(u8 *code, struct arch_optimized_insn *op, const kp
 			return -EILSEQ;
 		if (pos && pos < JMP32_INSN_SIZE)
 			op->copies[pos - 1] = len - kprobe_detour_end;
-		copied = copy_displaced(code, len, op->insn, &insn, addr, pos);
+		copied = detour_copy_insn(code, len, op->insn, &insn, addr, pos);
 		if (copied < 0)
 			return copied;
 		*falls_through = !displaced_is_jump(&insn);
@@ -315,8 +318,8 @@ static int copy_all_displaced(u8 *code, struct arch_optimized_insn *op, const kp
 }
 
 /* Copy the first one only, which must not be a branch. */
-static int copy_first_displaced(u8 *code, const struct arch_optimized_insn *op,
-				const kprobe_opcode_t *addr)
+static int detour_copy_first_insn(u8 *code, const struct arch_optimized_insn *op,
+				  const kprobe_opcode_t *addr)
 {
 	unsigned int len = kprobe_detour_post_end;
 	struct insn insn;
@@ -326,12 +329,12 @@ static int copy_first_displaced(u8 *code, const struct arch_optimized_insn *op,
 		return -EILSEQ;
 	if (displaced_is_branch(&insn))
 		return -EOPNOTSUPP;
-	copied = copy_displaced(code, len, op->post, &insn, addr, 0);
+	copied = detour_copy_insn(code, len, op->post, &insn, addr, 0);
 	return copied < 0 ? copied : len + copied;
 }
 
 /* Where what follows the first displaced instruction is copied to. */
-static kprobe_opcode_t *copy_of_rest(const struct arch_optimized_insn *op)
+static kprobe_opcode_t *detour_rest(const struct arch_optimized_insn *op)
 {
 	return op->insn + kprobe_detour_end + op->rest;
 }
@@ -340,7 +343,7 @@ static kprobe_opcode_t *copy_of_rest(const struct arch_optimized_insn *op)
  * The template, the displaced instructions, a jump to what follows them. A jump among
  * them is followed by the INT3 that keeps CPUs from speculating straight on.
  */
-static int make_first_half(struct arch_optimized_insn *op, struct kprobe_site *site)
+static int detour_make_first_half(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
 	const void *handler = site->only ? (void *)site->only->pre_handler : kprobe_detour_slow;
 	const kprobe_opcode_t *addr = site->kp.addr;
@@ -348,24 +351,24 @@ static int make_first_half(struct arch_optimized_insn *op, struct kprobe_site *s
 	bool falls_through;
 	int len;
 
-	fill_template(code, op->insn, &first_half, site, addr + INT3_INSN_SIZE, handler);
-	len = copy_all_displaced(code, op, addr, &falls_through);
+	detour_fill_template(code, op->insn, &first_half, site, addr + INT3_INSN_SIZE, handler);
+	len = detour_copy_all_insns(code, op, addr, &falls_through);
 	if (len < 0)
 		return len;
 	if (falls_through)
-		put_jump(code, op->insn, len, addr + op->size);
+		detour_put_jump(code, op->insn, len, addr + op->size);
 	if (op->post) {
-		put_jump(code, op->insn, kprobe_detour_called,
-			 op->post + kprobe_detour_post_run);
-		set_branch(code, op->insn, kprobe_detour_handled,
-			   op->post + kprobe_detour_post_run_nested);
+		detour_put_jump(code, op->insn, kprobe_detour_called,
+				op->post + kprobe_detour_post_run);
+		detour_set_branch(code, op->insn, kprobe_detour_handled,
+				  op->post + kprobe_detour_post_run_nested);
 	}
 	text_poke(op->insn, code, sizeof(code));
 	return 0;
 }
 
 /* The template, the first displaced instruction, a jump to the calls of the handlers. */
-static int make_second_half(struct arch_optimized_insn *op, struct kprobe_site *site)
+static int detour_make_second_half(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
 	bool direct = site->only && site->only->post_handler;
 	const void *handler = direct ? (void *)site->only->post_handler : kprobe_detour_post_slow;
@@ -373,19 +376,20 @@ static int make_second_half(struct arch_optimized_insn *op, struct kprobe_site *
 	u8 code[MAX_POST_OPTINSN_SIZE];
 	int len;
 
-	fill_template(code, op->post, &second_half, site, next, handler);
+	detour_fill_template(code, op->post, &second_half, site, next, handler);
 	put_unaligned_le32((long)next, code + kprobe_detour_post_next);
-	len = copy_first_displaced(code, op, addr);
+	len = detour_copy_first_insn(code, op, addr);
 	if (len < 0)
 		return len;
-	put_jump(code, op->post, len, op->post + kprobe_detour_post_entry);
-	set_branch(code, op->post, kprobe_detour_post_first, op->post + kprobe_detour_post_end);
-	set_branch(code, op->post, kprobe_detour_post_rest, copy_of_rest(op));
+	detour_put_jump(code, op->post, len, op->post + kprobe_detour_post_entry);
+	detour_set_branch(code, op->post, kprobe_detour_post_first,
+			  op->post + kprobe_detour_post_end);
+	detour_set_branch(code, op->post, kprobe_detour_post_rest, detour_rest(op));
 	text_poke(op->post, code, sizeof(code));
 	return 0;
 }
 
-static void free_detour(struct arch_optimized_insn *op)
+static void detour_free(struct arch_optimized_insn *op)
 {
 	if (op->insn)
 		free_optinsn_slot(op->insn, 0);
@@ -394,7 +398,7 @@ static void free_detour(struct arch_optimized_insn *op)
 	memset(op, 0, sizeof(*op));
 }
 
-static int make_detour(struct arch_optimized_insn *op, struct kprobe_site *site)
+static int detour_make(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
 	bool post = site->has_post;
 	int err;
@@ -405,13 +409,13 @@ static int make_detour(struct arch_optimized_insn *op, struct kprobe_site *site)
 		op->post = get_post_optinsn_slot_for(&site->kp);
 	if (!op->insn || (post && !op->post))
 		return -ENOMEM;
-	err = make_first_half(op, site);
+	err = detour_make_first_half(op, site);
 	if (!err && post)
-		err = make_second_half(op, site);
+		err = detour_make_second_half(op, site);
 	return err;
 }
 
-static bool is_slot_too_small(void)
+static bool is_detour_slot_too_small(void)
 {
 	return kprobe_detour_end + DISPLACED_COPY_MAX + JMP32_INSN_SIZE > MAX_OPTINSN_SIZE ||
 	       kprobe_detour_post_end + MAX_INSN_SIZE + JMP32_INSN_SIZE > MAX_POST_OPTINSN_SIZE;
@@ -423,17 +427,17 @@ int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *p)
 	int size, err;
 
 	lockdep_assert_held(&text_mutex);
-	if (WARN_ON_ONCE(is_slot_too_small()))
+	if (WARN_ON_ONCE(is_detour_slot_too_small()))
 		return -E2BIG;
 	if (cpu_feature_enabled(X86_FEATURE_XENPV))
 		return -EOPNOTSUPP;
-	size = read_displaced(made.code, (unsigned long)p->addr);
+	size = read_displaced_text(made.code, (unsigned long)p->addr);
 	if (size < 0)
 		return size;
 	made.size = size;
-	err = make_detour(&made, site_of(p));
+	err = detour_make(&made, site_of(p));
 	if (err)
-		free_detour(&made);
+		detour_free(&made);
 	else
 		op->optinsn = made;
 	return err;
@@ -469,12 +473,12 @@ void arch_use_detour(struct optimized_kprobe *op, bool use)
 
 	use_next = use && op->optinsn.rest;
 	WRITE_ONCE(ainsn->boost, use ? op->optinsn.insn + kprobe_detour_end : ainsn->insn);
-	WRITE_ONCE(ainsn->next, use_next ? copy_of_rest(&op->optinsn) : op->kp.addr + ainsn->size);
+	WRITE_ONCE(ainsn->next, use_next ? detour_rest(&op->optinsn) : op->kp.addr + ainsn->size);
 }
 
 void arch_remove_optimized_kprobe(struct optimized_kprobe *op)
 {
-	free_detour(&op->optinsn);
+	detour_free(&op->optinsn);
 }
 
 int arch_learn_text(unsigned long addr)
@@ -489,7 +493,7 @@ void arch_forget_text(const struct module *mod)
 
 /* ----------------------------------------------------------------- jumps */
 
-static void make_jump(u8 *jump, const struct optimized_kprobe *op)
+static void kprobe_make_jump(u8 *jump, const struct optimized_kprobe *op)
 {
 	__text_gen_insn(jump, JMP32_INSN_OPCODE, op->kp.addr,
 			op->optinsn.insn + kprobe_detour_entry, JMP32_INSN_SIZE);
@@ -504,21 +508,22 @@ void arch_optimize_kprobes(struct list_head *oplist)
 	lockdep_assert_held(&text_mutex);
 	list_for_each_entry_safe(op, next, oplist, list) {
 		list_del_init(&op->list);
-		make_jump(jump, op);
+		kprobe_make_jump(jump, op);
 		text_poke_queue(op->kp.addr, jump, sizeof(jump), NULL);
 	}
 	text_poke_finish();
 }
 
 /* Restore what jumps displace, with a breakpoint in the first byte if it @stays. */
-static void remove_jumps(struct list_head *oplist, struct list_head *done_list, bool stays)
+static void kprobe_remove_jumps(struct list_head *oplist, struct list_head *done_list,
+				bool stays)
 {
 	u8 jump[JMP32_INSN_SIZE], code[JMP32_INSN_SIZE];
 	struct optimized_kprobe *op, *next;
 
 	lockdep_assert_held(&text_mutex);
 	list_for_each_entry_safe(op, next, oplist, list) {
-		make_jump(jump, op);
+		kprobe_make_jump(jump, op);
 		memcpy(code, op->optinsn.code, sizeof(code));
 		if (stays)
 			code[0] = INT3_INSN_OPCODE;
@@ -531,12 +536,12 @@ static void remove_jumps(struct list_head *oplist, struct list_head *done_list, 
 
 void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_list)
 {
-	remove_jumps(oplist, done_list, true);
+	kprobe_remove_jumps(oplist, done_list, true);
 }
 
 void arch_disarm_optimized_kprobes(struct list_head *oplist, struct list_head *done_list)
 {
-	remove_jumps(oplist, done_list, false);
+	kprobe_remove_jumps(oplist, done_list, false);
 }
 
 /* -------------------------------------------------------------- unwinding */
@@ -549,7 +554,7 @@ void arch_disarm_optimized_kprobes(struct list_head *oplist, struct list_head *d
  * pushed. The second one makes the room for handlers, of which the first one has
  * used a word.
  */
-static unsigned int words_pushed(const struct detour_template *template, u32 offset)
+static unsigned int detour_words_pushed(const struct detour_template *template, u32 offset)
 {
 	unsigned int count = 0;
 	struct insn insn;
@@ -561,7 +566,7 @@ static unsigned int words_pushed(const struct detour_template *template, u32 off
 }
 
 /* How many are left in the stack at @offset, when all other registers were restored. */
-static unsigned int words_left(u32 restored, u32 offset)
+static unsigned int detour_words_left(u32 restored, u32 offset)
 {
 	switch (offset - restored) {
 	case 0:		/* popfq */
@@ -579,23 +584,24 @@ static unsigned int words_left(u32 restored, u32 offset)
  * A place in a copy of a template. Returns whether registers have been saved there,
  * or how many words of them are in the stack.
  */
-static bool is_framed(const struct detour_template *template, u32 offset, unsigned int *words)
+static bool is_detour_framed(const struct detour_template *template, u32 offset,
+			     unsigned int *words)
 {
 	*words = 0;
 	if (template == &second_half && offset < kprobe_detour_post_entry) {
-		*words = words_left(kprobe_detour_post_run_restored, offset);
+		*words = detour_words_left(kprobe_detour_post_run_restored, offset);
 		return offset < kprobe_detour_post_run_restored;
 	}
 	if (offset < *template->entry ||
 	    (offset >= *template->framed && offset < *template->restored))
 		return true;
-	*words = offset < *template->framed ? words_pushed(template, offset) :
-					      words_left(*template->restored, offset);
+	*words = offset < *template->framed ? detour_words_pushed(template, offset) :
+					      detour_words_left(*template->restored, offset);
 	return false;
 }
 
 /* Where the text is that the second half runs at @offset: the instruction, or the next. */
-static unsigned long original_in_second_half(const struct kprobe *kp, u32 offset)
+static unsigned long detour_post_original_ip(const struct kprobe *kp, u32 offset)
 {
 	bool before = offset < kprobe_detour_post_entry || offset == kprobe_detour_post_end;
 
@@ -603,7 +609,7 @@ static unsigned long original_in_second_half(const struct kprobe *kp, u32 offset
 }
 
 /**
- * unwind_detour - Find the text that describes the stack in a detour
+ * kprobe_detour_unwind - Find the text that describes the stack in a detour
  * @ip: An address. If it is in a detour, it is set to one in the template where
  *	registers have been saved, and to that of the probed code elsewhere.
  * @sp: The stack pointer. Then it is set to what it was in the probed code.
@@ -611,7 +617,7 @@ static unsigned long original_in_second_half(const struct kprobe *kp, u32 offset
  * Context: Any in which RCU is watching. Preemption is off.
  * Return: Whether it is in a detour.
  */
-bool unwind_detour(unsigned long *ip, unsigned long *sp)
+bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 {
 	struct kprobe *kp = kprobe_optinsn_slot_owner(*ip);
 	const struct detour_template *template = &first_half;
@@ -631,11 +637,11 @@ bool unwind_detour(unsigned long *ip, unsigned long *sp)
 					  offset - kprobe_detour_end, &pushed);
 		*ip = (unsigned long)kp->addr + offset;
 		*sp += pushed;
-	} else if (offset < *template->end && is_framed(template, offset, &words)) {
+	} else if (offset < *template->end && is_detour_framed(template, offset, &words)) {
 		*ip = (unsigned long)template->code + offset;
 	} else {
 		*ip = template == &first_half ? (unsigned long)kp->addr :
-						original_in_second_half(kp, offset);
+						detour_post_original_ip(kp, offset);
 		if (offset < *template->end)
 			*sp += words * sizeof(long);
 	}

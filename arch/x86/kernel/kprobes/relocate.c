@@ -125,7 +125,7 @@ static bool is_sp_relative(const struct insn *insn)
 	return insn->sib.nbytes && X86_SIB_BASE(insn->sib.bytes[0]) == 4;
 }
 
-static enum displaced_form indirect_form(const struct insn *insn)
+static enum displaced_form displaced_indirect_form(const struct insn *insn)
 {
 	switch (X86_MODRM_REG(insn->modrm.bytes[0])) {
 	case 2:
@@ -154,7 +154,7 @@ static enum displaced_form displaced_form_by_opcode(const struct insn *insn)
 	case 0xeb:
 		return DISPLACED_JMP;
 	case 0xff:
-		return indirect_form(insn);
+		return displaced_indirect_form(insn);
 	default:
 		return is_relative_branch(insn) ? DISPLACED_NEVER : DISPLACED_COPY;
 	}
@@ -177,13 +177,13 @@ static enum displaced_form displaced_form(const struct insn *insn)
 	return form;
 }
 
-static bool is_call(enum displaced_form form)
+static bool is_call_form(enum displaced_form form)
 {
 	return form == DISPLACED_CALL || form == DISPLACED_CALL_AWAY;
 }
 
 /* Does execution never go on behind it? */
-static bool is_jump(enum displaced_form form)
+static bool is_jump_form(enum displaced_form form)
 {
 	return form == DISPLACED_JMP || form == DISPLACED_JMP_AWAY;
 }
@@ -197,7 +197,7 @@ static bool is_jump(enum displaced_form form)
  */
 bool displaced_is_jump(const struct insn *insn)
 {
-	return is_jump(displaced_form(insn));
+	return is_jump_form(displaced_form(insn));
 }
 
 /**
@@ -212,12 +212,12 @@ bool displaced_is_branch(const struct insn *insn)
 	return displaced_form(insn) != DISPLACED_COPY;
 }
 
-static unsigned int push_size(const struct insn *insn)
+static unsigned int call_push_size(const struct insn *insn)
 {
 	return PUSH_SIZE - !insn->x86_64;
 }
 
-static unsigned int copy_size(const struct insn *insn, enum displaced_form form)
+static unsigned int displaced_copy_size(const struct insn *insn, enum displaced_form form)
 {
 	switch (form) {
 	case DISPLACED_JCC:
@@ -225,9 +225,9 @@ static unsigned int copy_size(const struct insn *insn, enum displaced_form form)
 	case DISPLACED_JMP:
 		return JMP32_INSN_SIZE;
 	case DISPLACED_CALL:
-		return push_size(insn) + JMP32_INSN_SIZE;
+		return call_push_size(insn) + JMP32_INSN_SIZE;
 	case DISPLACED_CALL_AWAY:
-		return push_size(insn) + insn->length;
+		return call_push_size(insn) + insn->length;
 	default:
 		return insn->length;
 	}
@@ -237,7 +237,7 @@ static unsigned int copy_size(const struct insn *insn, enum displaced_form form)
  * A task must not sleep, nor a CPU idle, in a detour. Among what is not executed
  * where it can be avoided these are the waits.
  */
-static bool is_wait(const struct insn *insn, enum insn_run run)
+static bool is_wait_insn(const struct insn *insn, enum insn_run run)
 {
 	switch (insn_opcode(insn)) {
 	case 0xf4:	/* HLT */
@@ -255,7 +255,7 @@ static bool can_be_displaced(const struct insn *insn)
 {
 	enum insn_run run = analyse_insn(insn).run;
 
-	return run != INSN_RUN_NEVER && !is_wait(insn, run);
+	return run != INSN_RUN_NEVER && !is_wait_insn(insn, run);
 }
 
 /**
@@ -294,9 +294,9 @@ int displaced_size(const u8 *code, size_t len)
 			return -EILSEQ;
 
 		size += insn.length;
-		if (is_jump(form))
+		if (is_jump_form(form))
 			return max_t(size_t, size, JMP32_INSN_SIZE);
-		if (is_call(form) && size < JMP32_INSN_SIZE)
+		if (is_call_form(form) && size < JMP32_INSN_SIZE)
 			return -EILSEQ;
 	} while (size < JMP32_INSN_SIZE);
 
@@ -330,7 +330,7 @@ bool displaced_needs_place(const struct insn *insn, bool its, bool lfence)
 EXPORT_SYMBOL_IF_KUNIT(displaced_needs_place);
 
 /* Write the displacement at the end of a branch of @size bytes at @buf, executed at @at. */
-static int put_branch(u8 *buf, unsigned int size, unsigned long at, unsigned long target)
+static int put_branch_disp(u8 *buf, unsigned int size, unsigned long at, unsigned long target)
 {
 	long disp = target - (at + size);
 
@@ -348,7 +348,7 @@ static unsigned long branch_target(const struct insn *insn, unsigned long from)
 
 static int relocate_jcc(u8 *buf, const struct insn *insn, unsigned long from, unsigned long to)
 {
-	int len = put_branch(buf, JCC32_INSN_SIZE, to, branch_target(insn, from));
+	int len = put_branch_disp(buf, JCC32_INSN_SIZE, to, branch_target(insn, from));
 
 	if (len > 0)
 		put_unaligned_be16(JCC32_OPCODE | (insn_opcode(insn) & 0xf), buf);
@@ -357,7 +357,7 @@ static int relocate_jcc(u8 *buf, const struct insn *insn, unsigned long from, un
 
 static int relocate_jmp(u8 *buf, const struct insn *insn, unsigned long from, unsigned long to)
 {
-	int len = put_branch(buf, JMP32_INSN_SIZE, to, branch_target(insn, from));
+	int len = put_branch_disp(buf, JMP32_INSN_SIZE, to, branch_target(insn, from));
 
 	if (len > 0)
 		buf[0] = JMP32_INSN_OPCODE;
@@ -378,7 +378,7 @@ static int relocate_jmp_of_call(u8 *buf, const struct insn *insn, unsigned long 
  * Push @address so that a return to it finds the CPU's stack of return addresses
  * balanced, though not what it predicts.
  */
-static void put_push(u8 *buf, const struct insn *insn, unsigned long address)
+static void put_call_push(u8 *buf, const struct insn *insn, unsigned long address)
 {
 	buf[0] = CALL_INSN_OPCODE;
 	put_unaligned_le32(0, buf + 1);
@@ -395,7 +395,7 @@ static int relocate_call(u8 *buf, const struct insn *insn, enum displaced_form f
 			 unsigned long from, unsigned long to)
 {
 	long address = from + insn->length;
-	unsigned int push = push_size(insn);
+	unsigned int push = call_push_size(insn);
 	int len;
 
 	if (address != (s32)address)
@@ -408,7 +408,7 @@ static int relocate_call(u8 *buf, const struct insn *insn, enum displaced_form f
 	if (len < 0)
 		return len;
 
-	put_push(buf, insn, address);
+	put_call_push(buf, insn, address);
 	return push + len;
 }
 
@@ -471,14 +471,14 @@ notrace unsigned int displaced_origin(const u8 *code, unsigned int size,
 	struct insn insn;
 
 	*pushed = 0;
-	for (origin = 0; origin < size && !is_jump(form); origin += insn.length) {
+	for (origin = 0; origin < size && !is_jump_form(form); origin += insn.length) {
 		if (insn_decode(&insn, code + origin, size - origin, INSN_MODE_KERN))
 			break;
 
 		form = displaced_form(&insn);
-		copied = copy_size(&insn, form);
+		copied = displaced_copy_size(&insn, form);
 		if (offset < copied) {
-			if (is_call(form) && offset >= CALL_INSN_SIZE)
+			if (is_call_form(form) && offset >= CALL_INSN_SIZE)
 				*pushed = sizeof(long);
 			return origin;
 		}

@@ -14,7 +14,7 @@
 #include "common.h"
 
 /* Put back what a jump or breakpoint of ours, @pos bytes behind the start, displaces. */
-static void restore_code(u8 *code, unsigned int len, int pos, unsigned long addr)
+static void restore_site_text(u8 *code, unsigned int len, int pos, unsigned long addr)
 {
 	const struct kprobe *kp = get_kprobe((void *)addr + pos);
 	unsigned int size = 1;
@@ -34,15 +34,15 @@ static void restore_code(u8 *code, unsigned int len, int pos, unsigned long addr
 			code[pos + i] = original[i];
 }
 
-static void restore_original(u8 *code, unsigned long addr, unsigned int len)
+static void restore_original_text(u8 *code, unsigned long addr, unsigned int len)
 {
 	int pos = IS_ENABLED(CONFIG_OPTPROBES) ? 1 - JMP32_INSN_SIZE : 0;
 
 	for (; pos < 0; pos++)
-		restore_code(code, len, pos, addr);
+		restore_site_text(code, len, pos, addr);
 	for (; pos < (int)len; pos++)
 		if (code[pos] == INT3_INSN_OPCODE || code[pos] == JMP32_INSN_OPCODE)
-			restore_code(code, len, pos, addr);
+			restore_site_text(code, len, pos, addr);
 }
 
 /**
@@ -57,11 +57,11 @@ void read_original_text(u8 *buf, unsigned long addr, unsigned int len)
 {
 	lockdep_assert_held(&text_mutex);
 	memcpy(buf, (void *)addr, len);
-	restore_original(buf, addr, len);
+	restore_original_text(buf, addr, len);
 }
 
 /* Read ORIGINAL_CODE_SIZE bytes, or less at the end of a mapping. Returns how many. */
-static unsigned int read_code(u8 *code, unsigned long addr)
+static unsigned int read_original_insn(u8 *code, unsigned long addr)
 {
 	unsigned int len = ORIGINAL_CODE_SIZE;
 
@@ -70,7 +70,7 @@ static unsigned int read_code(u8 *code, unsigned long addr)
 		if (copy_from_kernel_nofault(code, (void *)addr, len))
 			return 0;
 	}
-	restore_original(code, addr, len);
+	restore_original_text(code, addr, len);
 	return len;
 }
 
@@ -85,7 +85,7 @@ static unsigned int read_code(u8 *code, unsigned long addr)
  */
 int decode_original_insn(struct insn *insn, u8 *code, unsigned long addr)
 {
-	unsigned int len = read_code(code, addr);
+	unsigned int len = read_original_insn(code, addr);
 
 	if (!len)
 		return -EILSEQ;
@@ -93,7 +93,7 @@ int decode_original_insn(struct insn *insn, u8 *code, unsigned long addr)
 }
 
 /* Is this a breakpoint of kgdb? It hides an instruction of unknown length. */
-static bool hides_insn(const u8 *code, unsigned long addr)
+static bool is_kgdb_breakpoint(const u8 *code, unsigned long addr)
 {
 #ifdef CONFIG_KGDB
 	return code[0] == INT3_INSN_OPCODE && kgdb_has_hit_break(addr);
@@ -103,7 +103,7 @@ static bool hides_insn(const u8 *code, unsigned long addr)
 }
 
 /* How many bytes from here on must stay what they are. */
-static unsigned int reserved_size(const struct insn *insn)
+static unsigned int reserved_text_size(const struct insn *insn)
 {
 	size_t len = insn->end_kaddr - insn->kaddr;
 
@@ -120,9 +120,9 @@ int arch_seek_insn(unsigned long *pos, unsigned long addr)
 
 	lockdep_assert_held(&text_mutex);
 	while (*pos <= addr) {
-		if (decode_original_insn(&insn, code, *pos) || hides_insn(code, *pos))
+		if (decode_original_insn(&insn, code, *pos) || is_kgdb_breakpoint(code, *pos))
 			return -EILSEQ;
-		reserved = reserved_size(&insn);
+		reserved = reserved_text_size(&insn);
 		if (addr - *pos < reserved)
 			return -EINVAL;
 		if (*pos == addr)
