@@ -9,51 +9,16 @@
 #include <asm/alternative.h>
 #include <asm/asm.h>
 #include <asm/cpufeatures.h>
+#include <asm/frame.h>
 #include <asm/nospec-branch.h>
 #include <asm/segment.h>
 #include <asm/smap.h>
 #include <asm/unwind_hints.h>
 
+#include "../../entry/calling.h"
 #include "detour.h"
 
 	.text
-
-/* The registers of a struct pt_regs from @di down, and back. */
-.macro PUSH_GPRS
-	pushq	%rdi
-	pushq	%rsi
-	pushq	%rdx
-	pushq	%rcx
-	pushq	%rax
-	pushq	%r8
-	pushq	%r9
-	pushq	%r10
-	pushq	%r11
-	pushq	%rbx
-	pushq	%rbp
-	pushq	%r12
-	pushq	%r13
-	pushq	%r14
-	pushq	%r15
-.endm
-
-.macro POP_GPRS
-	popq	%r15
-	popq	%r14
-	popq	%r13
-	popq	%r12
-	popq	%rbp
-	popq	%rbx
-	popq	%r11
-	popq	%r10
-	popq	%r9
-	popq	%r8
-	popq	%rax
-	popq	%rcx
-	popq	%rdx
-	popq	%rsi
-	popq	%rdi
-.endm
 
 /*
  * The end of a slot for a site with post handlers: the displaced instruction
@@ -76,14 +41,11 @@ SYM_CODE_START(kprobe_post_stub)
 	pushq	$-1
 	ASM_CLAC
 	cld
-	PUSH_GPRS
-	UNWIND_HINT_REGS
-#ifdef CONFIG_FRAME_POINTER
-	leaq	1(%rsp), %rbp
-#endif
+	PUSH_REGS
+	ENCODE_FRAME_POINTER
 	movq	%rsp, %rdi
 	call	kprobe_copy_done
-	POP_GPRS
+	POP_REGS
 	addq	$8, %rsp
 	UNWIND_HINT_IRET_REGS
 	iretq
@@ -111,13 +73,11 @@ SYM_CODE_START(__kretprobe_trampoline)
 	pushq	$__KERNEL_CS
 	pushq	$__kretprobe_trampoline
 	pushq	$-1
-	PUSH_GPRS
-#ifdef CONFIG_FRAME_POINTER
-	leaq	1(%rsp), %rbp
-#endif
+	PUSH_REGS unwind_hint=0
+	ENCODE_FRAME_POINTER
 	movq	%rsp, %rdi
 	call	kretprobe_returned
-	POP_GPRS
+	POP_REGS
 	addq	$24, %rsp
 	popfq
 	leaq	16(%rsp), %rsp
@@ -199,11 +159,8 @@ SYM_DATA(\template\()_\name, .long .L\template\()_\name - \template)
 	pushq	$-1
 	ASM_CLAC
 	cld
-	PUSH_GPRS
-	UNWIND_HINT_REGS
-#ifdef CONFIG_FRAME_POINTER
-	leaq	1(%rsp), %rbp
-#endif
+	PUSH_REGS
+	ENCODE_FRAME_POINTER
 	movq	$__KERNEL_DS, 20*8(%rsp)
 	movq	%rsp, %rsi
 	.byte	0x48, 0xbf	/* movabsq $site, %rdi */
@@ -234,7 +191,7 @@ SYM_DATA(\template\()_\name, .long .L\template\()_\name - \template)
 .endm
 
 .macro LEAVE_DETOUR restored=restored template=kprobe_detour
-	POP_GPRS
+	POP_REGS
 	addq	$24, %rsp
 	OFFSET	\restored, \template
 	UNWIND_HINT_UNDEFINED
@@ -380,7 +337,7 @@ SYM_INNER_LABEL(kprobe_detour_changed_nested, SYM_L_GLOBAL)
 	movq	%rax, 8(%rdx)
 	movq	%rcx, (%rdx)
 	movq	%rdx, 15*8(%rsp)
-	POP_GPRS
+	POP_REGS
 	UNWIND_HINT_UNDEFINED
 	popq	%rsp
 	/* Not a return address, but where an instruction is: hence the signal. */
