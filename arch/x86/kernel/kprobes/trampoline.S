@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Code that slots jump to, that return-probed functions return to, and of which
- * detours are made.
+ * The stub after copies for post handlers, the trampoline of return probes, and the
+ * templates of detours
  */
 #include <linux/linkage.h>
 #include <linux/objtool.h>
@@ -21,13 +21,12 @@
 	.text
 
 /*
- * The end of a slot for a site with post handlers: the displaced instruction
- * has run, with interrupts off, on the stack of the probed code. Make a struct
- * pt_regs of it, have the post handlers called, and return to the next
- * instruction. IRET, so that all that a handler changes takes effect.
+ * The slot of a site with post handlers jumps here after the displaced instruction
+ * has run, with interrupts off, on the stack of the probed code. Build a struct
+ * pt_regs, call the post handlers and return to the next instruction. IRET makes
+ * every change by a handler take effect.
  *
- * ip and flags are completed by kprobe_copy_done(), and sp, which is pushed
- * here as it is after ss.
+ * kprobe_copy_done() completes ip, flags and sp; sp is pushed here as it is after ss.
  */
 SYM_CODE_START(kprobe_post_stub)
 	UNWIND_HINT_UNDEFINED
@@ -54,10 +53,10 @@ _ASM_NOKPROBE(kprobe_post_stub)
 
 #ifdef CONFIG_KRETPROBES
 /*
- * What a return-probed function returns to. The call makes room for the return
- * address again, and puts what stands for it in a stack trace there until
- * kretprobe_returned() knows better. And to the CPU it is the call that the
- * return below belongs to: the predictions of all returns after it stay right.
+ * A return-probed function returns here. The call makes room for the return address
+ * again and leaves there what a stack trace shows in its place until
+ * kretprobe_returned() restores the real one. It also pairs with the RET below in
+ * the CPU's return stack, so all later returns stay predicted correctly.
  */
 SYM_CODE_START(__kretprobe_trampoline)
 	UNWIND_HINT_UNDEFINED
@@ -88,7 +87,7 @@ _ASM_NOKPROBE(__kretprobe_trampoline)
 
 #ifdef CONFIG_OPTPROBES
 
-/* By its absolute address: what refers to it can be copied. */
+/* An absolute address, so that an instruction with it can be copied. */
 #ifdef CONFIG_SMP
 #define COPYABLE_PER_CPU(var)	%gs:var
 #else
@@ -97,10 +96,7 @@ _ASM_NOKPROBE(__kretprobe_trampoline)
 
 #define PREEMPT_COUNT		COPYABLE_PER_CPU(pcpu_hot + PCPU_HOT_PREEMPT_COUNT)
 
-/*
- * There are two templates, which are copied: make known how far from the start of
- * @template we are.
- */
+/* Define @template_@name as the offset of this place in @template, which is copied. */
 .macro OFFSET name:req template=kprobe_detour
 .L\template\()_\name:
 	.pushsection .rodata
@@ -109,7 +105,7 @@ SYM_DATA(\template\()_\name, .long .L\template\()_\name - \template)
 	.popsection
 .endm
 
-/* The last four bytes are the displacement of a branch out of the template. */
+/* Record the last four bytes as the displacement of a branch out of the template. */
 .macro BRANCH_OUT template=kprobe_detour
 .Lbranch_\@:
 	.pushsection .rodata.\template, "a"
@@ -140,13 +136,13 @@ SYM_DATA(\template\()_\name, .long .L\template\()_\name - \template)
 #endif
 .endm
 
-/* Make a struct pt_regs, for handlers of a site: %rdi and %rsi are set to both. */
+/* Build a struct pt_regs for handlers. Set %rdi to the site, %rsi to the registers. */
 .macro ENTER_DETOUR template=kprobe_detour mark=DETOUR_MARK
 	OFFSET	entry, \template
 	UNWIND_HINT_UNDEFINED
 	ANNOTATE_NOENDBR	/* jumped to */
 	pushq	%rsp
-	/* Room for what handlers push; the last word of it is where ss belongs. */
+	/* Room for pushes by handlers; its last word is the place of ss. */
 	leaq	-HANDLER_STACK_ROOM(%rsp), %rsp
 	pushq	HANDLER_STACK_ROOM(%rsp)
 	pushfq
@@ -168,7 +164,7 @@ SYM_DATA(\template\()_\name, .long .L\template\()_\name - \template)
 	.quad	0
 .endm
 
-/* Call a handler of the one probe, if it is still that; for anything else go to @slow. */
+/* Call the only probe's handler. Go to @slow in another hit, or if the probe changed. */
 .macro CALL_HANDLER regs:req slow:req template=kprobe_detour
 	cmpq	$0, COPYABLE_PER_CPU(current_kprobe)
 	jne	\slow
@@ -214,13 +210,13 @@ SYM_DATA_END(\template\()_branches)
 .endm
 
 /*
- * What an optimised site jumps to, up to the copies of the displaced instructions.
- * A template: optprobe.c copies it and fills it in. This is the way of a hit in
- * int3.c, for one probe, with no other hit on this CPU; for all others there is
- * kprobe_detour_slow().
+ * The template of what an optimised site jumps to, up to the copies of the displaced
+ * instructions. optprobe.c copies it and fills in the operands. It handles a hit of
+ * one probe with no other hit on this CPU, as int3.c does; kprobe_detour_slow()
+ * handles all others.
  *
- * The probe and its handler are part of the copy. That it is still there is asked
- * with preemption off: then who unregisters it waits for us.
+ * The copy contains the probe and its handler. It checks with preemption off that
+ * the probe is still registered: unregistering then waits for this hit.
  */
 	BEGIN_BRANCHES kprobe_detour
 SYM_CODE_START(kprobe_detour)
@@ -230,7 +226,7 @@ SYM_CODE_START(kprobe_detour)
 	call	kprobe_detour_slow
 	BRANCH_OUT
 	decl	%eax
-	.byte	0x0f, 0x88	/* js to where a hit is left */
+	.byte	0x0f, 0x88	/* js to the end of the hit */
 	OFFSET	handled
 	.long	.Lleave - . - 4
 	jnz	.Lleave
@@ -259,11 +255,11 @@ SYM_CODE_END(kprobe_detour)
 _ASM_NOKPROBE(kprobe_detour)
 
 /*
- * The second half for when there are post handlers, another template. When the pre
- * handlers were called the first half goes on here. After the end are a copy of
- * the first displaced instruction, which must find preempt_count as it was, and a
- * jump to the entry. If the task is preempted there and its probe leaves, the number
- * that CALL_HANDLER compares is another one.
+ * The template of the second half, for sites with post handlers. The first half
+ * continues here once it has called the pre handlers. The end is followed by a copy
+ * of the first displaced instruction, which must find preempt_count as it was, and a
+ * jump to the entry. If the task is preempted there and the probe is unregistered,
+ * the number that CALL_HANDLER compares has changed.
  */
 	BEGIN_BRANCHES kprobe_detour_post
 SYM_CODE_START(kprobe_detour_post)
@@ -285,7 +281,7 @@ SYM_CODE_START(kprobe_detour_post)
 	END_NO_PREEMPTION .Lpost_run_resched
 .Lpost_run_restore:
 	LEAVE_DETOUR run_restored, kprobe_detour_post
-	.byte	0xe9		/* jmp to the first one of them */
+	.byte	0xe9		/* jmp to the first displaced instruction */
 	OFFSET	first, kprobe_detour_post
 	.long	0
 
@@ -306,7 +302,7 @@ SYM_CODE_START(kprobe_detour_post)
 	END_NO_PREEMPTION .Lpost_resched
 .Lpost_restore:
 	LEAVE_DETOUR restored, kprobe_detour_post
-	.byte	0xe9		/* jmp to the others */
+	.byte	0xe9		/* jmp to the other displaced instructions */
 	OFFSET	rest, kprobe_detour_post
 	.long	0
 	OFFSET	end, kprobe_detour_post
@@ -316,9 +312,8 @@ SYM_CODE_END(kprobe_detour_post)
 _ASM_NOKPROBE(kprobe_detour_post)
 
 /*
- * A handler has changed where to go on, and perhaps the stack and the flags: return
- * there by way of two words below the new stack, flags and address. An IRET in an NMI
- * would let the next NMI in.
+ * A handler has set ip, and perhaps sp and flags. Push flags and ip below the new
+ * stack pointer and pop them: an IRET in an NMI would let the next NMI in.
  */
 SYM_CODE_START(kprobe_detour_changed)
 	UNWIND_HINT_REGS
@@ -340,7 +335,7 @@ SYM_INNER_LABEL(kprobe_detour_changed_nested, SYM_L_GLOBAL)
 	POP_REGS
 	UNWIND_HINT_UNDEFINED
 	popq	%rsp
-	/* Not a return address, but where an instruction is: hence the signal. */
+	/* signal=1: the word is the address of an instruction, not a return address. */
 	UNWIND_HINT type=UNWIND_HINT_TYPE_FUNC sp_reg=ORC_REG_SP sp_offset=16 signal=1
 	popfq
 	UNWIND_HINT_FUNC
