@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the template of detours and the code that copies it both know.
+ * Constants and labels that the templates of detours share with the code that copies them
  */
 #ifndef _X86_KPROBES_DETOUR_H
 #define _X86_KPROBES_DETOUR_H
 
-/* Offsets in structures, for assembler. */
+/* Offsets in structures, for assembly. */
 #define PCPU_HOT_PREEMPT_COUNT	8
 #define KPROBE_CTLBLK_REGS	0
 
 /*
- * Bytes below the stack of the probed code that handlers may push to by hand: as
- * many as the entry of a breakpoint exception leaves.
+ * Bytes below the stack of the probed code for what handlers push by hand, as many
+ * as the entry of a breakpoint exception leaves.
  */
 #define HANDLER_STACK_ROOM	48
 
-/* Above cs, where the CPU has 0: what handlers see as ip is behind a breakpoint. */
+/* In the bits above cs, which the CPU leaves 0: ip is that after a breakpoint. */
 #define DETOUR_MARK		0x2000
 
-/* kprobe_detour_slow() says of the pre handlers */
-#define DETOUR_HANDLED		0	/* they were called */
-#define DETOUR_CHANGED		1	/* one of them changed the path */
-#define DETOUR_SKIPPED		2	/* none may run now */
+/* Results of kprobe_detour_slow() */
+#define DETOUR_HANDLED		0	/* the pre handlers were called */
+#define DETOUR_CHANGED		1	/* a pre handler changed the path */
+#define DETOUR_SKIPPED		2	/* no handler may run now */
 
 #ifndef __ASSEMBLY__
 
 #include <linux/types.h>
 
-/* The template. */
+/* The template of detours. */
 extern const u8 kprobe_detour[];
 
-/* Where things are in it: the beginning and the end of a hit, and of its frame, ... */
+/* Offsets in kprobe_detour of the start and the end of a hit and of its frame. */
 extern const u32 kprobe_detour_entry, kprobe_detour_framed, kprobe_detour_called;
 extern const u32 kprobe_detour_restored, kprobe_detour_end;
 
-/* ... the operands that are filled in, ... */
+/* Offsets in kprobe_detour of the operands to fill in. */
 extern const u32 kprobe_detour_ip, kprobe_detour_site, kprobe_detour_direct;
 extern const u32 kprobe_detour_number, kprobe_detour_probe, kprobe_detour_handler;
 extern const u32 kprobe_detour_handled;
 
-/* ... and those of branches to what is not copied, up to a 0. */
+/* Offsets in kprobe_detour of displacements out of the template, up to a 0. */
 extern const u32 kprobe_detour_branches[];
 
-/* The same for its second half. */
+/* The template of second halves, which call post handlers, and offsets in it. */
 extern const u8 kprobe_detour_post[];
 extern const u32 kprobe_detour_post_run, kprobe_detour_post_run_nested;
 extern const u32 kprobe_detour_post_run_restored;
