@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the rooms of the x86 back end share.
+ * Declarations that the files of the x86 back end share
  */
 #ifndef _X86_KPROBES_COMMON_H
 #define _X86_KPROBES_COMMON_H
@@ -16,13 +16,12 @@
 struct pt_regs;
 
 /*
- * The registers of a struct pt_regs below @flags, pushed and popped in the
- * order of its fields, for asm() bodies. On entry the stack pointer stands at
- * the field above the first one saved: @flags has just been pushed.
+ * Push and pop the fields of a struct pt_regs below @flags, for the asm() bodies of
+ * rethook.c. @flags must have been pushed last.
  */
 #ifdef CONFIG_X86_64
 
-/* ip, cs and orig_ax are not known here: their places are left as they are. */
+/* ip, cs and orig_ax are skipped, not written. */
 #define SAVE_REGS_STRING						\
 	"	sub $24, %rsp\n"					\
 	"	push %rdi; push %rsi; push %rdx; push %rcx\n"		\
@@ -40,7 +39,7 @@ struct pt_regs;
 
 #else
 
-/* Nor are orig_ax, ip and cs here; the segments are saved, not restored. */
+/* orig_ax, ip and cs are skipped, not written; the segments are saved, not restored. */
 #define SAVE_REGS_STRING						\
 	"	sub $12, %esp\n"					\
 	"	push %gs; push %fs; push %es; push %ds\n"		\
@@ -63,15 +62,15 @@ struct exception_table_entry;
 struct module;
 struct static_call_site;
 
-/* insn.c: analysis. Pure: no probe, no side effect, no address is read. */
+/* insn.c: analysis. Its functions are pure: no probe, no side effect, no memory read. */
 
 /**
- * enum insn_run - How an instruction that a breakpoint displaced is run
- * @INSN_RUN_NEVER:	Not at all: the instruction cannot be probed.
- * @INSN_RUN_SKIP:	Not at all: it does nothing.
- * @INSN_RUN_BOOST:	From its copy, which jumps back: no second trap.
- * @INSN_RUN_STEP:	From its copy with interrupts off, up to a trap after it.
- * @INSN_RUN_EMULATE:	By emulate_insn(), inside the breakpoint handler.
+ * enum insn_run - How to run an instruction that a breakpoint displaced
+ * @INSN_RUN_NEVER:	The instruction cannot be probed.
+ * @INSN_RUN_SKIP:	Skip it: it does nothing.
+ * @INSN_RUN_BOOST:	Run its copy, which jumps back without a second trap.
+ * @INSN_RUN_STEP:	Run its copy with interrupts off, up to a trap after it.
+ * @INSN_RUN_EMULATE:	Call emulate_insn() inside the breakpoint handler.
  */
 enum insn_run {
 	INSN_RUN_NEVER,
@@ -82,11 +81,11 @@ enum insn_run {
 };
 
 /**
- * struct insn_traits - What analyse_insn() found out
+ * struct insn_traits - Result of analyse_insn()
  * @run:	How to run the instruction.
- * @run_post:	How to run it for a post handler: a boosted instruction then
- *		goes through the stub behind its copy with interrupts off, and
- *		those which must not are stepped.
+ * @run_post:	How to run it for a post handler. A boosted copy then runs with
+ *		interrupts off and jumps to the post stub; an instruction that
+ *		must not run so is stepped.
  */
 struct insn_traits {
 	enum insn_run run;
@@ -98,10 +97,10 @@ struct insn_traits analyse_insn(const struct insn *insn);
 size_t cfi_check_size(const u8 *code, size_t len);
 bool is_static_call_tramp(const u8 *code, size_t len);
 
-/* The opcodes of VEX and EVEX, which the maps of the others do not describe. */
+/* Marks opcodes of VEX and EVEX, which are not in the other opcode maps. */
 #define OPCODE_VEX		0xc400
 
-/* The opcode: 0x0fxx if it is of the two-byte map, 0x0f38 and 0x0f3a are all of theirs. */
+/* 0x0fxx is the two-byte map; 0x0f38 and 0x0f3a stand for all of their maps. */
 static inline u16 insn_opcode(const struct insn *insn)
 {
 	const u8 *opcode = insn->opcode.bytes;
@@ -135,7 +134,7 @@ static inline bool has_prefix(const struct insn *insn, u8 prefix)
 	return false;
 }
 
-/* The prefix that selects one of the instructions which share an opcode, or 0. */
+/* The prefix that selects one of several instructions with the same opcode, or 0. */
 static inline u8 mandatory_prefix(const struct insn *insn)
 {
 	return has_prefix(insn, PREFIX_REP) ? PREFIX_REP :
@@ -143,7 +142,7 @@ static inline u8 mandatory_prefix(const struct insn *insn)
 	       has_prefix(insn, PREFIX_OPSIZE) ? PREFIX_OPSIZE : 0;
 }
 
-/* insn_rip_relative() of a decoded instruction, which it need not complete. */
+/* insn_rip_relative() without the decoding, for an instruction that is decoded. */
 static inline bool is_rip_relative(const struct insn *insn)
 {
 	return insn->x86_64 && insn->modrm.nbytes &&
@@ -157,10 +156,10 @@ bool is_relative_branch(const struct insn *insn);
 int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 		  unsigned long to);
 
-/* The most bytes that a jump displaces: too few for it, and one instruction more. */
+/* A jump displaces at most one byte too few for it and one more instruction. */
 #define DISPLACED_MAX		MAX_OPTIMIZED_LENGTH
 
-/* The most bytes that the copy of one displaced instruction takes, and of all of them. */
+/* The largest copy of one displaced instruction, and of all of them, in bytes. */
 #define DISPLACED_INSN_COPY_MAX	28
 #define DISPLACED_COPY_MAX	40
 
@@ -173,24 +172,24 @@ int relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
 unsigned int displaced_origin(const u8 *code, unsigned int size,
 			      unsigned int offset, unsigned int *pushed);
 
-/* emulate.c: instructions run without executing them */
+/* emulate.c: instructions emulated on the saved registers */
 
 int prepare_emulation(struct insn_emulation *emul, const struct insn *insn);
 bool emulates_nothing(const struct insn_emulation *emul);
 bool emulation_can_fail(const struct insn_emulation *emul);
 bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs);
 
-/* branches.c: what can be jumped to */
+/* branches.c: branch targets */
 
 extern struct exception_table_entry __start___ex_table[], __stop___ex_table[];
 extern struct static_call_site __start_static_call_sites[], __stop_static_call_sites[];
 
 /**
- * struct branch_map - What can be jumped to in a text
- * @start:	Its first address.
- * @size:	How many bytes it has.
- * @bits:	A bit a byte: set if execution may arrive there otherwise than
- *		from the instruction in front, or if somebody else patches it.
+ * struct branch_map - Bytes of a text that a jump must not displace
+ * @start:	First address of the text.
+ * @size:	Size of the text in bytes.
+ * @bits:	A bit a byte, set if execution may arrive there other than from the
+ *		preceding instruction, or if another user of the text patches it.
  */
 struct branch_map {
 	unsigned long start;
@@ -226,9 +225,9 @@ static inline bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 }
 #endif
 
-/* text.c: the text as it is without probes */
+/* text.c: the text without probes */
 
-/* An instruction, and what tells whether STI in it shadows the next one. */
+/* An instruction, and after STI the bytes that is_sti_shadow_needed() decodes. */
 #define ORIGINAL_CODE_SIZE	(MAX_INSN_SIZE + 3)
 
 int decode_original_insn(struct insn *insn, u8 *code, unsigned long addr);
@@ -243,7 +242,7 @@ noinstr void kprobe_resume_outer_hit(void);
 
 void kretprobe_returned(struct pt_regs *regs);
 
-/* This CPU works for @kp, whose handlers see @regs. */
+/* Make @kp the running kprobe of this CPU; its handlers see @regs. */
 static __always_inline void kprobe_enter_hit(struct kprobe *kp, struct pt_regs *regs)
 {
 	raw_cpu_write(current_kprobe, kp);
@@ -252,7 +251,10 @@ static __always_inline void kprobe_enter_hit(struct kprobe *kp, struct pt_regs *
 	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
 }
 
-/* Begin a hit, @nested if another one is under way. Returns what the pre handlers return. */
+/*
+ * Begin a hit, @nested if another hit is under way, and call the pre handlers.
+ * Returns their result.
+ */
 static __always_inline int kprobe_begin_hit(struct kprobe *kp, struct pt_regs *regs,
 					    bool nested)
 {
@@ -264,10 +266,10 @@ static __always_inline int kprobe_begin_hit(struct kprobe *kp, struct pt_regs *r
 	return kprobe_call_pre_handlers(kp, regs);
 }
 
-/* In place of the registers when it is the post handlers' turn, who see the plain truth. */
+/* Stands for the registers while post handlers run: they see the real ip. */
 #define POST_HANDLERS_REGS	((struct pt_regs *)-1L)
 
-/* Call those post handlers that belong to the pre handlers which were called. */
+/* Call the post handlers of the probes whose pre handlers were called. */
 static __always_inline void kprobe_run_post_handlers(struct kprobe *kp,
 						     struct pt_regs *regs)
 {
@@ -278,7 +280,7 @@ static __always_inline void kprobe_run_post_handlers(struct kprobe *kp,
 		kprobe_call_post_handlers(kp, regs);
 }
 
-/* The end of a hit that found kprobe_running() to be NULL. */
+/* End a hit at whose start kprobe_running() was NULL. */
 static __always_inline void kprobe_leave_outermost_hit(void)
 {
 	raw_cpu_write(current_kprobe, NULL);
@@ -292,7 +294,7 @@ static __always_inline void kprobe_leave_hit(void)
 		kprobe_leave_outermost_hit();
 }
 
-/* End a hit that kprobe_begin_hit() began, for one who knows whether it is @nested. */
+/* End a hit of kprobe_begin_hit(), for callers that know if it is @nested. */
 static __always_inline void kprobe_end_hit(bool nested)
 {
 	if (nested)
@@ -301,7 +303,7 @@ static __always_inline void kprobe_end_hit(bool nested)
 		kprobe_leave_outermost_hit();
 }
 
-/* Is the present context, less @own, above that of the handler which runs? */
+/* True if this context without @own is above that of the running handler. */
 static __always_inline bool kprobe_hit_from_above(unsigned int own)
 {
 	return kprobe_context_level(preempt_count() - own) >
