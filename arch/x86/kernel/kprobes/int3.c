@@ -2,11 +2,10 @@
 /*
  * Breakpoint hits: from the exception to the handlers and back
  *
- * enum insn_run says how the displaced instruction is run. A CPU works for the probe
- * after the breakpoint exception has returned only while it runs one of two kinds of
- * copies: those that are single-stepped, and those that post handlers are called
- * after. Both run with interrupts off, so that nothing but an NMI or a fault can
- * interrupt them.
+ * enum insn_run says how the displaced instruction is run. The hit outlasts the
+ * breakpoint exception for two kinds of copies only: those that are single-stepped
+ * and those with post handlers. Both run with interrupts off, so that only an NMI or
+ * a fault can interrupt them.
  */
 #include <linux/context_tracking.h>
 #include <linux/kprobes.h>
@@ -23,7 +22,7 @@ DEFINE_PER_CPU(struct kprobe_ctlblk, kprobe_ctlblk);
 /* What a breakpoint exception adds to preempt_count(). */
 #define BREAKPOINT_CONTEXT	(NMI_OFFSET + HARDIRQ_OFFSET)
 
-/* Put the present hit aside. There is room for as many as can nest. */
+/* Save the current hit. There is room for as many as can nest. */
 noinstr void kprobe_enter_nested_hit(struct kprobe *kp, struct pt_regs *regs)
 {
 	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
@@ -40,7 +39,7 @@ noinstr void kprobe_enter_nested_hit(struct kprobe *kp, struct pt_regs *regs)
 	outer->status = kcb->kprobe_status;
 	outer->saved_flags = kcb->saved_flags;
 	outer->context = raw_cpu_read(kprobe_context);
-	barrier();	/* an NMI leaves a complete entry alone, and fills any other */
+	barrier();	/* an NMI keeps a complete entry and overwrites any other */
 	kcb->depth++;
 	kcb->kprobe_status = KPROBE_HIT_ACTIVE;
 	kprobe_enter_hit(kp, regs);
@@ -60,7 +59,7 @@ noinstr void kprobe_resume_outer_hit(void)
 	kcb->depth--;
 }
 
-/* Return from the breakpoint to a copy that kprobe_copy_done() is called behind. */
+/* Return from the breakpoint to a copy that ends in kprobe_copy_done() or a trap. */
 static __always_inline void kprobe_start_copy(kprobe_opcode_t *copy, struct pt_regs *regs)
 {
 	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
@@ -72,7 +71,7 @@ static __always_inline void kprobe_start_copy(kprobe_opcode_t *copy, struct pt_r
 	regs->ip = (unsigned long)copy;
 }
 
-/* Emulate; or run a copy, in which the same fails with a fault of its own. */
+/* Emulate the instruction, or else point ip at its copy, which raises the fault. */
 static __always_inline bool kprobe_emulate(struct kprobe *kp, struct pt_regs *regs)
 {
 	regs->ip = (unsigned long)kp->addr;
@@ -87,7 +86,7 @@ static __always_inline unsigned long kprobe_next_insn(const struct kprobe *kp)
 	return (unsigned long)kp->addr + kp->ainsn.size;
 }
 
-/* The instruction has run, or a branch: go on behind it, which may be in a detour. */
+/* After an instruction that did not branch, continue at its successor or its copy. */
 static __always_inline void kprobe_resume_after_insn(struct kprobe *kp,
 						     struct pt_regs *regs)
 {
@@ -95,7 +94,7 @@ static __always_inline void kprobe_resume_after_insn(struct kprobe *kp,
 		regs->ip = (unsigned long)READ_ONCE(kp->ainsn.next);
 }
 
-/* Do what the instruction does. Returns false if that takes a copy, which will fault. */
+/* Skip or emulate the instruction. Returns false if its copy is run instead, to fault. */
 static __always_inline bool kprobe_run_in_place(struct kprobe *kp, struct pt_regs *regs)
 {
 	if (kp->ainsn.run != INSN_RUN_SKIP)
@@ -104,7 +103,7 @@ static __always_inline bool kprobe_run_in_place(struct kprobe *kp, struct pt_reg
 	return true;
 }
 
-/* Run the instruction without a further trap. */
+/* Run the instruction without another trap. */
 static __always_inline void kprobe_run_without_trap(struct kprobe *kp,
 						    struct pt_regs *regs)
 {
@@ -117,8 +116,8 @@ static __always_inline void kprobe_run_without_trap(struct kprobe *kp,
 }
 
 /*
- * Call the post handlers, who find @regs->ip where the instruction has left it.
- * Returns whether one of them has set it, and so where to go on.
+ * Call the post handlers with @regs->ip after the instruction. Returns true if one of
+ * them has changed it, and so where execution continues.
  */
 static __always_inline bool kprobe_post_handlers_divert(struct kprobe *kp,
 							struct pt_regs *regs)
@@ -154,7 +153,7 @@ static __always_inline void kprobe_finish_hit(struct kprobe *kp, struct pt_regs 
 	}
 }
 
-/* A hit that nobody must hear of now. */
+/* Run the instruction without calling handlers, and count the miss. */
 static noinstr void kprobe_skip_hit(struct kprobe *kp, struct pt_regs *regs)
 {
 	kprobes_inc_nmissed_count(kp);
@@ -179,9 +178,9 @@ static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs 
 }
 
 /*
- * Handlers are written for one of them at a time on a CPU. But a hit from above,
- * in an interrupt or NMI that landed in a handler, is one for those probes that
- * have opted in. What the handler itself runs into is not.
+ * Handlers rely on running one at a time on a CPU. A hit in an interrupt or NMI that
+ * interrupted a handler calls the handlers of probes that have opted in. A hit by the
+ * handler itself is skipped.
  */
 static noinstr void kprobe_handle_nested_int3(struct kprobe *kp, struct pt_regs *regs)
 {
@@ -191,11 +190,11 @@ static noinstr void kprobe_handle_nested_int3(struct kprobe *kp, struct pt_regs 
 		kprobe_skip_hit(kp, regs);
 }
 
-/* ------------------------------------------------------- behind the copy */
+/* --------------------------------------------------------- after the copy */
 
 /*
- * The instruction has run in its copy, with IF clear: make the registers as if it had
- * run in place, and call the post handlers, unless the hit was skipped.
+ * The instruction has run in its copy with IF clear. Set the registers as if it had
+ * run in place and call the post handlers, unless the hit was @skipped.
  */
 static __always_inline void kprobe_complete_copy(struct kprobe *kp, struct pt_regs *regs,
 						 bool skipped)
@@ -215,11 +214,11 @@ static noinline noinstr void kprobe_complete_copy_unwatched(struct pt_regs *regs
 }
 
 /**
- * kprobe_copy_done - The copied instruction has run
+ * kprobe_copy_done() - Call the post handlers after a copied instruction
  * @regs: The registers after it, with @sp too low and @ip unknown.
  *
- * Called by kprobe_post_stub. To handlers this is to look like the breakpoint
- * in which the pre handlers ran, but for a fraction of its price.
+ * kprobe_post_stub calls this. Handlers must find the context of the breakpoint in
+ * which the pre handlers ran, at a fraction of its cost.
  *
  * Context: That of the probed code, with interrupts off.
  */
@@ -244,7 +243,7 @@ noinstr void kprobe_copy_done(struct pt_regs *regs)
 	__preempt_count_sub(PREEMPT_OFFSET);
 }
 
-/* Is the trap at @addr the one behind the copy that runs? */
+/* True if the trap at @addr is the one after the running copy. */
 static __always_inline bool is_kprobe_step_trap(const struct kprobe *running,
 						unsigned long addr)
 {
@@ -261,15 +260,16 @@ static noinstr int kprobe_handle_other_int3(struct kprobe *kp, struct pt_regs *r
 {
 	unsigned long addr = regs->ip - INT3_INSN_SIZE;
 	struct kprobe *running = kprobe_running();
+	bool skipped;
 
 	if (kp) {
 		kprobe_handle_nested_int3(kp, regs);
 	} else if (is_kprobe_step_trap(running, addr)) {
 		raw_cpu_write(kprobe_context, preempt_count());
-		kprobe_complete_copy(running, regs,
-				     raw_cpu_read(kprobe_ctlblk.kprobe_status) == KPROBE_REENTER);
+		skipped = raw_cpu_read(kprobe_ctlblk.kprobe_status) == KPROBE_REENTER;
+		kprobe_complete_copy(running, regs, skipped);
 	} else if (*(const u8 *)addr != INT3_INSN_OPCODE) {
-		/* The probe has been removed since the CPU came here. */
+		/* The probe was removed after this CPU had fetched the breakpoint. */
 		regs->ip = addr;
 	} else {
 		return 0;
@@ -278,12 +278,12 @@ static noinstr int kprobe_handle_other_int3(struct kprobe *kp, struct pt_regs *r
 }
 
 /**
- * kprobe_int3_handler - A breakpoint has been hit
- * @regs: The registers; @ip is behind the breakpoint.
+ * kprobe_int3_handler() - Handle a breakpoint
+ * @regs: The registers, with @ip after the breakpoint.
  *
  * Context: The breakpoint exception.
- * Return: 1 if this is dealt with: execution goes on at @regs->ip. 0 if the
- *	breakpoint is somebody else's.
+ * Return: 1 if the breakpoint was handled: execution continues at @regs->ip; 0 if
+ *	it does not belong to kprobes.
  */
 noinstr int kprobe_int3_handler(struct pt_regs *regs)
 {
