@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Return probes on x86: a call is identified by the place of its return address.
+ * Return probes on x86: the stack slot of the return address identifies a call
  */
 #include <linux/kprobes.h>
 #include <linux/preempt.h>
@@ -8,13 +8,13 @@
 
 #include "common.h"
 
-/* It leaves by another task's return address. */
+/* __switch_to() returns by another task's return address. */
 struct kretprobe_blackpoint kretprobe_blacklist[] = {
 	{ .name = "__switch_to" },
 	{ },
 };
 
-/* In an interrupt, or an NMI, that landed in another handler. */
+/* Call a handler in an interrupt or NMI that interrupted another handler. */
 static __always_inline void kretprobe_call_nested_handler(struct kretprobe *rp,
 							  struct kretprobe_instance *ri,
 							  struct pt_regs *regs)
@@ -42,8 +42,8 @@ static __always_inline void kretprobe_call_handler(struct kretprobe *rp,
 }
 
 /*
- * Put right the stack, and what the handlers see. A stack trace then needs the
- * instances no more, and would take them for those of an outer call.
+ * Restore the return address on the stack and in the handlers' registers. From here
+ * on a stack trace would take the instances for those of an outer call: unlink them.
  */
 static __always_inline void kretprobe_restore_return(struct pt_regs *regs,
 						     kprobe_opcode_t **place,
@@ -56,7 +56,7 @@ static __always_inline void kretprobe_restore_return(struct pt_regs *regs,
 	kretprobe_unlink(last);
 }
 
-/* All kinds of returns. */
+/* Handle any return: several instances, unregistered probes, other hits under way. */
 static noinstr void kretprobe_handle_return(struct pt_regs *regs, kprobe_opcode_t **place)
 {
 	struct kretprobe_instance *ri, *next, *last;
@@ -81,7 +81,10 @@ static noinstr void kretprobe_handle_return(struct pt_regs *regs, kprobe_opcode_
 	} while (more);
 }
 
-/* The usual return: of one return probe, which is registered, not inside another hit. */
+/*
+ * Handle the return of a single, registered return probe with no other hit under way.
+ * Returns false for any other return, with nothing done.
+ */
 static __always_inline bool kretprobe_handle_usual_return(struct pt_regs *regs,
 							  kprobe_opcode_t **place)
 {
@@ -100,11 +103,11 @@ static __always_inline bool kretprobe_handle_usual_return(struct pt_regs *regs,
 }
 
 /**
- * kretprobe_returned - A return-probed function has returned
- * @regs: The registers, without @ip and @sp. Behind them is the place of the
- *	return address, which is put right.
+ * kretprobe_returned() - Handle the return of a return-probed function
+ * @regs: The registers, without @ip and @sp. The stack slot after them gets the
+ *	original return address.
  *
- * Called by __kretprobe_trampoline.
+ * __kretprobe_trampoline calls this.
  *
  * Context: That of the function.
  */
