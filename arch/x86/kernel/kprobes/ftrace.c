@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Probes on a function's ftrace site: the instruction is a call of ftrace's, and
- * to the probed function a nop.
+ * Probes on a function's ftrace site, whose instruction ftrace turns from a NOP into a
+ * call
  */
 #include <linux/ftrace.h>
 #include <linux/preempt.h>
@@ -9,9 +9,9 @@
 
 #include "common.h"
 
-/* Returns where to go on: at @return_ip, unless a post handler says otherwise. */
-static noinstr unsigned long kprobe_ftrace_run_post(struct kprobe *kp, struct pt_regs *regs,
-						    unsigned long return_ip)
+/* Returns where execution continues: @return_ip, unless a post handler has set ip. */
+static noinstr unsigned long
+kprobe_ftrace_run_post(struct kprobe *kp, struct pt_regs *regs, unsigned long return_ip)
 {
 	unsigned long next = (unsigned long)kp->addr + MCOUNT_INSN_SIZE;
 
@@ -21,15 +21,15 @@ static noinstr unsigned long kprobe_ftrace_run_post(struct kprobe *kp, struct pt
 }
 
 /*
- * The stack pointer is not a handler's to change: ftrace returns by its own, and
- * the function graph tracer and fprobes believe this one.
+ * Handlers must not change the stack pointer: ftrace returns by its own, while the
+ * function graph tracer and fprobes use the one in @regs.
  */
 static __always_inline void kprobe_ftrace_handle_hit(struct kprobe *kp,
 						     struct pt_regs *regs, bool nested)
 {
 	unsigned long return_ip = regs->ip;
 
-	/* As after a breakpoint, whichever way the probe is armed. */
+	/* Handlers find ip as after a breakpoint, however the probe is armed. */
 	regs->ip = (unsigned long)kp->addr + INT3_INSN_SIZE;
 	if (unlikely(kprobe_begin_hit(kp, regs, nested)))
 		return_ip = kprobe_detoured_ip(regs->ip);
@@ -40,8 +40,9 @@ static __always_inline void kprobe_ftrace_handle_hit(struct kprobe *kp,
 	kprobe_end_hit(nested);
 }
 
-/* A hit that nests, or whose site is not in its first slot; or none, for this ops. */
-static noinstr void kprobe_ftrace_other_hit(unsigned long ip, const struct ftrace_ops *ops,
+/* Handle nested hits and sites outside their first hash slot; ignore other ops. */
+static noinstr void kprobe_ftrace_other_hit(unsigned long ip,
+					    const struct ftrace_ops *ops,
 					    struct pt_regs *regs)
 {
 	struct kprobe *kp = kprobe_find((void *)ip);
@@ -57,20 +58,19 @@ static noinstr void kprobe_ftrace_other_hit(unsigned long ip, const struct ftrac
 }
 
 /**
- * kprobe_ftrace_handler - ftrace calls for a probe
+ * kprobe_ftrace_handler() - Handle a hit at an ftrace site
  * @ip: The ftrace site.
- * @parent_ip: Where the probed function was called from.
- * @ops: The ftrace_ops that is called for. It has asked for all registers.
+ * @parent_ip: The return address of the probed function.
+ * @ops: The ftrace_ops of the hit, which asks for all registers.
  * @fregs: The registers at the site.
  *
  * Context: Any. It calls nothing that can be traced, so it needs no protection
- *	from being called by what it calls; handlers are protected by
- *	kprobe_running().
+ *	against recursion; kprobe_running() protects handlers.
  */
 noinstr void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	/* arch_ftrace_get_regs(), for one who knows that they are complete. */
+	/* arch_ftrace_get_regs() without its check: the registers are complete. */
 	struct pt_regs *regs = (struct pt_regs *)fregs;
 	struct kprobe *kp;
 
