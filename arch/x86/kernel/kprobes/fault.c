@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Faults in slots, and stack traces that begin in one: both are made to refer to the
- * probed instruction
+ * Faults in slots and stack traces from slots: both must refer to the probed instruction
  */
 #include <linux/kprobes.h>
 #include <linux/ptrace.h>
@@ -11,7 +10,7 @@
 #include "common.h"
 #include "detour.h"
 
-/* Where the text is of which @ip runs a copy: the instruction, or the next. */
+/* The address in the text for @ip in a slot: the instruction, or the next one. */
 static unsigned long slot_original_ip(const struct kprobe *owner, unsigned long ip)
 {
 	const struct arch_specific_insn *ainsn = &owner->ainsn;
@@ -22,7 +21,7 @@ static unsigned long slot_original_ip(const struct kprobe *owner, unsigned long 
 	return (unsigned long)owner->addr + (ip - copy < ainsn->size ? 0 : ainsn->size);
 }
 
-/* Is @ip in a copy which this CPU runs for @owner until kprobe_copy_done()? */
+/* True if @ip is in a copy that this CPU runs for a hit of @owner. */
 static bool is_slot_copy_running(const struct kprobe *owner, unsigned long ip)
 {
 	if (kprobe_running() != owner || raw_cpu_read(kprobe_ctlblk.regs))
@@ -32,10 +31,11 @@ static bool is_slot_copy_running(const struct kprobe *owner, unsigned long ip)
 }
 
 /**
- * kprobe_fixup_fault - Let a fault in a slot be one of the probed instruction
- * @regs: The registers at the fault. If it was in a slot, @ip is changed to the
- *	instruction's own address and the interrupt flag to what it had there;
- *	the hit is over, and may come again when the fault has been dealt with.
+ * kprobe_fixup_fault() - Report a fault in a slot at the probed instruction
+ * @regs: The registers at the fault. If it was in a slot, @ip is set to the
+ *	instruction's own address and the interrupt flag to its value there.
+ *
+ * The hit ends; once the fault is handled, the instruction may be hit again.
  *
  * Context: Any exception.
  */
@@ -58,14 +58,14 @@ void __kprobes kprobe_fixup_fault(struct pt_regs *regs)
 }
 
 /**
- * kprobe_fault_handler - A fault while this CPU works for a probe
+ * kprobe_fault_handler() - Report a fault during a hit at the probed instruction
  * @regs: The registers at the fault.
- * @trapnr: Which fault.
+ * @trapnr: The number of the exception.
  *
- * A fault in a handler is the handler's own.
+ * A fault in a handler stays the handler's.
  *
  * Context: The exception, with preemption off.
- * Return: 0: the fault is still to be dealt with, see kprobe_fixup_fault().
+ * Return: 0: the caller handles the fault, see kprobe_fixup_fault().
  */
 int __kprobes kprobe_fault_handler(struct pt_regs *regs, int trapnr)
 {
@@ -73,7 +73,7 @@ int __kprobes kprobe_fault_handler(struct pt_regs *regs, int trapnr)
 	return 0;
 }
 
-/* The site whose pre handlers see @regs, on this CPU. */
+/* The site whose pre handlers see @regs on this CPU, or NULL. */
 static const struct kprobe *running_site_of_regs(const struct pt_regs *regs)
 {
 	const struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
@@ -90,16 +90,16 @@ static const struct kprobe *running_site_of_regs(const struct pt_regs *regs)
 }
 
 /**
- * kprobe_unwind_ip - Find the text that describes the stack at an address
- * @ip: An address that the unwinder has met.
- * @regs: The registers it comes from, if any.
- * @sp: The stack pointer there. In the beginning and at the end of a detour it is
- *	set to what it is in the probed code.
+ * kprobe_unwind_ip() - Find the address whose unwind data describes the stack
+ * @ip: An address that the unwinder has found.
+ * @regs: The registers that contain @ip, or NULL.
+ * @sp: The stack pointer at @ip. At the start and the end of a detour it is set to
+ *	that of the probed code.
  *
- * A slot has no description of its own, the probed instruction has. And what
- * pre handlers see as @regs->ip is behind the breakpoint, which may be the next
- * instruction already, while the stack is as before the probed one. That holds
- * for registers saved by a detour as long as they are.
+ * Slots have no unwind data; those of the probed instruction apply. Pre handlers see
+ * @regs->ip after the breakpoint, perhaps at the next instruction already, while the
+ * stack is as before the probed one. Registers saved by a detour have that @ip for
+ * as long as they exist.
  *
  * Context: Any in which RCU is watching.
  * Return: The address to look up.
