@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the manager asks of an architecture: preparing a probe, patching the text,
- * executable memory, and where probes must not be
+ * Architecture hooks: preparing a probe, patching the text, executable memory, and the
+ * blacklist
  */
 #include <linux/bitfield.h>
 #include <linux/cpufeature.h>
@@ -26,9 +26,9 @@
 extern char kprobe_post_stub[];
 
 /*
- * An instruction whose faults are fixed up may sleep in its fault, where the
- * grace period that protects slots does not see it. It is stepped, so that the
- * fault leaves the slot first. A fixup that reads the text would misread it.
+ * An instruction with an exception-table entry may sleep in its fault, which the grace
+ * period that protects slots takes for a quiescent state. Stepping it makes the fault
+ * leave the slot first. A fixup that decodes the text would decode the breakpoint.
  */
 static int kprobe_restrict_for_extable(struct insn_traits *traits, unsigned long addr)
 {
@@ -44,10 +44,7 @@ static int kprobe_restrict_for_extable(struct insn_traits *traits, unsigned long
 	return 0;
 }
 
-/*
- * Make a slot with a copy of the instruction and behind it a jump, or a trap if
- * there is no @next.
- */
+/* Make a slot with a copy of the instruction, and a jump to @next or, if NULL, a trap. */
 static int kprobe_make_slot(struct kprobe *p, const struct insn *insn, const void *next,
 			    kprobe_opcode_t **result)
 {
@@ -73,8 +70,8 @@ static int kprobe_make_slot(struct kprobe *p, const struct insn *insn, const voi
 }
 
 /*
- * FRED keeps in the frame of an exception that the CPU waits for an ENDBR, and the
- * return from a breakpoint on one would wait on, after it.
+ * FRED saves in an exception's frame that the CPU expects an ENDBR. The return from a
+ * breakpoint on an ENDBR would make the CPU expect another one after it.
  */
 static bool is_fred_landing_pad(const struct insn *insn)
 {
@@ -92,7 +89,7 @@ int arch_prepare_kprobe(struct kprobe *p)
 	lockdep_assert_held(&text_mutex);
 	if (decode_original_insn(&insn, code, (unsigned long)p->addr))
 		return -EILSEQ;
-	/* Whoever patches it reads the text, and a breakpoint would keep it unpatched. */
+	/* Patching of alternatives reads the text: a breakpoint would prevent it. */
 	if (alternatives_text_reserved(p->addr, p->addr + 1))
 		return -EINVAL;
 	traits = analyse_insn(&insn);
@@ -114,22 +111,23 @@ int arch_prepare_kprobe(struct kprobe *p)
 		if (err || !emulation_can_fail(&p->ainsn.emul))
 			return err;
 	}
-	err = kprobe_make_slot(p, &insn, traits.run == INSN_RUN_STEP ? NULL : p->ainsn.next,
+	err = kprobe_make_slot(p, &insn,
+			       traits.run == INSN_RUN_STEP ? NULL : p->ainsn.next,
 			       &p->ainsn.insn);
 	p->ainsn.boost = p->ainsn.insn;
 	return err;
 }
 
 /*
- * The stub ends with an IRET, which is a hypercall on Xen, where a trap costs the
- * same; and which in an NMI lets the next NMI in, what FRED is not prepared for.
+ * The stub ends with an IRET. On Xen PV that is a hypercall and as slow as a trap. In
+ * an NMI it lets the next NMI in, which FRED is not prepared for.
  */
 static bool is_post_stub_possible(void)
 {
 	return !cpu_feature_enabled(X86_FEATURE_XENPV) && !cpu_feature_enabled(X86_FEATURE_FRED);
 }
 
-/* What follows the copy for post handlers: a jump to it, or a trap if there is nothing. */
+/* Where the copy for post handlers jumps to, or NULL if a trap follows it. */
 static const void *post_copy_continuation(const struct kprobe *p)
 {
 	return p->ainsn.run_post == INSN_RUN_BOOST && is_post_stub_possible() ?
@@ -211,8 +209,8 @@ bool arch_within_kprobe_blacklist(unsigned long addr)
 }
 
 /*
- * What a hit returns through, or comes through with ftrace. The indirect thunks
- * and most return thunks are marked where they are defined.
+ * Functions that a hit enters or returns through. The definitions of the indirect
+ * thunks and of most return thunks mark them already.
  */
 static const char * const hit_path[] __initconst = {
 	"__x86_return_thunk",
@@ -233,10 +231,10 @@ static const char * const hit_path[] __initconst = {
 	/* every return from an exception on Xen PV */
 	"xen_iret",
 	"xenpv_restore_regs_and_return_to_usermode",
-	/* asked before us whether the breakpoint is theirs; and what they call */
+	/* called for each breakpoint before kprobe_int3_handler() */
 	"kgdb_ll_trap",
 	"__kgdb_notify",
-	/* called on the way into a breakpoint exception and out of it */
+	/* called at entry to a breakpoint exception and at exit from it */
 	"trace_hwlat_callback",
 	"trace_osnoise_callback",
 };
@@ -250,7 +248,7 @@ int __init arch_populate_kprobe_blacklist(void)
 		if (addr)
 			kprobe_add_ksym_blacklist(addr);
 	}
-	/* Labels inside make several symbols of ftrace's callers. */
+	/* Labels split ftrace_caller and its siblings into several symbols. */
 	kprobe_add_area_blacklist(kallsyms_lookup_name("ftrace_caller"),
 				  kallsyms_lookup_name("ftrace_stub_direct_tramp"));
 	return kprobe_add_area_blacklist((unsigned long)__entry_text_start,
