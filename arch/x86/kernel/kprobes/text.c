@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The text as it is without probes, and where instructions start in it
+ * The text without probes, and the start of each instruction in it
  */
 #include <linux/kgdb.h>
 #include <linux/kprobes.h>
@@ -13,7 +13,7 @@
 
 #include "common.h"
 
-/* Put back what a jump or breakpoint of ours, @pos bytes behind the start, displaces. */
+/* Restore in @code what a probe @pos bytes after @addr, perhaps before it, displaces. */
 static void restore_site_text(u8 *code, unsigned int len, int pos, unsigned long addr)
 {
 	const struct kprobe *kp = get_kprobe((void *)addr + pos);
@@ -46,10 +46,10 @@ static void restore_original_text(u8 *code, unsigned long addr, unsigned int len
 }
 
 /**
- * read_original_text - Copy the text as it is without probes
- * @buf: Where to write it.
- * @addr: Where it is: mapped from there to the end.
- * @len: How many bytes.
+ * read_original_text() - Copy the text without probes
+ * @buf: Destination of the copy.
+ * @addr: Address of the text, mapped for @len bytes.
+ * @len: Number of bytes.
  *
  * Context: kprobe_mutex and text_mutex held.
  */
@@ -60,7 +60,7 @@ void read_original_text(u8 *buf, unsigned long addr, unsigned int len)
 	restore_original_text(buf, addr, len);
 }
 
-/* Read ORIGINAL_CODE_SIZE bytes, or less at the end of a mapping. Returns how many. */
+/* Read ORIGINAL_CODE_SIZE bytes, fewer at the end of a mapping. Returns their number. */
 static unsigned int read_original_insn(u8 *code, unsigned long addr)
 {
 	unsigned int len = ORIGINAL_CODE_SIZE;
@@ -75,10 +75,10 @@ static unsigned int read_original_insn(u8 *code, unsigned long addr)
 }
 
 /**
- * decode_original_insn - Decode an instruction as it is without probes
+ * decode_original_insn() - Decode an instruction of the text without probes
  * @insn: The result, which refers to @code.
- * @code: Where to copy the text to: room for ORIGINAL_CODE_SIZE bytes.
- * @addr: Where the instruction starts.
+ * @code: Buffer of ORIGINAL_CODE_SIZE bytes for a copy of the text.
+ * @addr: Address of the instruction.
  *
  * Context: kprobe_mutex and text_mutex held.
  * Return: 0, or -EILSEQ if the text cannot be read or is no instruction.
@@ -92,7 +92,7 @@ int decode_original_insn(struct insn *insn, u8 *code, unsigned long addr)
 	return insn_decode(insn, code, len, INSN_MODE_KERN) ? -EILSEQ : 0;
 }
 
-/* Is this a breakpoint of kgdb? It hides an instruction of unknown length. */
+/* A breakpoint of kgdb hides an instruction of unknown length. */
 static bool is_kgdb_breakpoint(const u8 *code, unsigned long addr)
 {
 #ifdef CONFIG_KGDB
@@ -102,7 +102,7 @@ static bool is_kgdb_breakpoint(const u8 *code, unsigned long addr)
 #endif
 }
 
-/* How many bytes from here on must stay what they are. */
+/* The number of bytes from @insn on that must not be probed, or 0. */
 static unsigned int reserved_text_size(const struct insn *insn)
 {
 	size_t len = insn->end_kaddr - insn->kaddr;
@@ -120,7 +120,8 @@ int arch_seek_insn(unsigned long *pos, unsigned long addr)
 
 	lockdep_assert_held(&text_mutex);
 	while (*pos <= addr) {
-		if (decode_original_insn(&insn, code, *pos) || is_kgdb_breakpoint(code, *pos))
+		if (decode_original_insn(&insn, code, *pos) ||
+		    is_kgdb_breakpoint(code, *pos))
 			return -EILSEQ;
 		reserved = reserved_text_size(&insn);
 		if (addr - *pos < reserved)
@@ -138,7 +139,7 @@ kprobe_opcode_t *arch_adjust_kprobe_addr(unsigned long addr, unsigned long offse
 	unsigned long entry = 0;
 	u32 insn;
 
-	/* It has not been checked yet what is there. */
+	/* Nothing has checked yet that the address can be read. */
 	if (!get_kernel_nofault(insn, (u32 *)addr) && is_endbr(insn))
 		entry = ENDBR_INSN_SIZE;
 
