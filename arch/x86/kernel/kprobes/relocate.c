@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Copies of instructions that do elsewhere what the originals do
+ * Relocation: copies of instructions that do the same at another address
  */
 
 #include <linux/errno.h>
@@ -15,7 +15,7 @@
 
 #include "common.h"
 
-/* is_relative_branch - Does it go somewhere relative to where it is? */
+/* True if @insn branches to a target relative to its own address. */
 bool is_relative_branch(const struct insn *insn)
 {
 	switch (insn_opcode(insn)) {
@@ -39,7 +39,7 @@ static int displacement_offset(const struct insn *insn)
 	       insn->modrm.nbytes + insn->sib.nbytes;
 }
 
-/* Copy an instruction that refers to memory at a distance from it. */
+/* Copy an instruction with a rip-relative operand to a place @distance bytes lower. */
 static int relocate_operand(u8 *buf, const struct insn *insn, long distance)
 {
 	long disp = insn->displacement.value + distance;
@@ -55,20 +55,20 @@ static int relocate_operand(u8 *buf, const struct insn *insn, long distance)
 }
 
 /**
- * relocate_insn() - Copy an instruction so that it does the same elsewhere
- * @buf: where to write the copy: not into the bytes that @insn was decoded
- *	 from, and untouched on error
- * @insn: the instruction, decoded from bytes that may themselves be a copy
- * @from: the address at which they are executed
- * @to: the address at which the copy will be executed
+ * relocate_insn() - Copy an instruction so that it does the same at another address
+ * @buf: Destination of the copy. Must not overlap the bytes that @insn was decoded
+ *	 from; unchanged on error.
+ * @insn: The instruction, decoded from bytes that may themselves be a copy.
+ * @from: The address at which the instruction is executed.
+ * @to: The address at which the copy will be executed.
  *
- * An indirect call is copied as it is, though what it pushes is the address
- * behind the copy: the caller sees to it that execution goes on well there.
+ * The copy of an indirect call pushes the address after the copy: the caller must
+ * let execution continue correctly there.
  *
- * Context: any
- * Return: the length of the copy in bytes, -EILSEQ if the instruction depends
- *	   on its address in another way than by an operand relative to it, or
- *	   -ERANGE if that operand is too far from @to
+ * Context: Any.
+ * Return: The length of the copy in bytes; -EILSEQ if the instruction depends on its
+ *	   address other than by a rip-relative operand; -ERANGE if that operand is
+ *	   too far from @to.
  */
 int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 		  unsigned long to)
@@ -84,15 +84,15 @@ int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 }
 EXPORT_SYMBOL_IF_KUNIT(relocate_insn);
 
-/* How a displaced instruction is copied, and what follows it in the region. */
+/* How a displaced instruction is copied, and if another may follow it in the region. */
 enum displaced_form {
-	DISPLACED_NEVER,	/* not at all */
-	DISPLACED_COPY,		/* by relocate_insn() */
-	DISPLACED_JCC,		/* as a near one */
-	DISPLACED_JMP,		/* as a near one; nothing follows */
-	DISPLACED_JMP_AWAY,	/* RET, indirect JMP: by relocate_insn(); nothing follows */
-	DISPLACED_CALL,		/* as a push and a JMP; is the last one */
-	DISPLACED_CALL_AWAY,	/* the same with an indirect JMP */
+	DISPLACED_NEVER,	/* cannot be displaced */
+	DISPLACED_COPY,		/* relocate_insn() copies it */
+	DISPLACED_JCC,		/* becomes a near Jcc */
+	DISPLACED_JMP,		/* becomes a near JMP; is the last */
+	DISPLACED_JMP_AWAY,	/* RET, indirect JMP: as DISPLACED_COPY; is the last */
+	DISPLACED_CALL,		/* becomes a push and a JMP; is the last */
+	DISPLACED_CALL_AWAY,	/* becomes a push and an indirect JMP; is the last */
 };
 
 #define JCC32_INSN_SIZE		6
@@ -102,17 +102,16 @@ enum displaced_form {
 #define PUSH_SIZE		(CALL_INSN_SIZE + 8)
 
 /*
- * An instruction grows by no more than the push, if it is an indirect call. In
- * front of the last one there are up to four bytes, and what can be there grows
- * if it is a short Jcc, which has two.
+ * An indirect call grows most, by the push. At most four bytes precede the last
+ * instruction, and of what can be there only a short Jcc, two bytes long, grows.
  */
 static_assert(PUSH_SIZE + MAX_INSN_SIZE == DISPLACED_INSN_COPY_MAX);
 static_assert((JMP32_INSN_SIZE - 1) / 2 * JCC32_INSN_SIZE + DISPLACED_INSN_COPY_MAX ==
 	      DISPLACED_COPY_MAX);
 
 /*
- * Does its operand depend on the stack pointer, which a push moves? An operand
- * below the stack is not thought of: an interrupt would overwrite it, too.
+ * True if the operand depends on the stack pointer, which a push moves. An operand
+ * below the stack needs no care: an interrupt would overwrite it, too.
  */
 static bool is_sp_relative(const struct insn *insn)
 {
@@ -161,10 +160,9 @@ static enum displaced_form displaced_form_by_opcode(const struct insn *insn)
 }
 
 /*
- * Of the prefixes a branch may have those are left that are ignored, are hints,
- * or tell something to a part of the CPU that the kernel does not use (BND). A
- * direct branch is copied without them; an indirect one keeps them: NOTRACK and
- * segments count.
+ * The prefixes that remain allowed on a branch are ignored, are hints or concern a
+ * feature that the kernel does not use (BND). A direct branch is copied without them.
+ * An indirect one keeps them, since NOTRACK and segments matter.
  */
 static enum displaced_form displaced_form(const struct insn *insn)
 {
@@ -182,18 +180,19 @@ static bool is_call_form(enum displaced_form form)
 	return form == DISPLACED_CALL || form == DISPLACED_CALL_AWAY;
 }
 
-/* Does execution never go on behind it? */
+/* True if execution never reaches the next instruction from this one. */
 static bool is_jump_form(enum displaced_form form)
 {
 	return form == DISPLACED_JMP || form == DISPLACED_JMP_AWAY;
 }
 
 /**
- * displaced_is_jump() - Does execution never go on behind a displaced instruction?
- * @insn: the instruction
+ * displaced_is_jump() - Check if execution always leaves at a displaced instruction
+ * @insn: The instruction.
  *
- * Context: any
- * Return: whether it is so: nothing behind it is displaced, see displaced_size()
+ * Context: Any.
+ * Return: true if execution never continues after the instruction. Then no
+ *	   instruction after it is displaced, see displaced_size().
  */
 bool displaced_is_jump(const struct insn *insn)
 {
@@ -201,11 +200,11 @@ bool displaced_is_jump(const struct insn *insn)
 }
 
 /**
- * displaced_is_branch() - May execution go on elsewhere than behind a displaced instruction?
- * @insn: the instruction
+ * displaced_is_branch() - Check if a displaced instruction may branch
+ * @insn: The instruction.
  *
- * Context: any
- * Return: whether it may
+ * Context: Any.
+ * Return: true if execution may continue elsewhere than after the instruction.
  */
 bool displaced_is_branch(const struct insn *insn)
 {
@@ -234,8 +233,8 @@ static unsigned int displaced_copy_size(const struct insn *insn, enum displaced_
 }
 
 /*
- * A task must not sleep, nor a CPU idle, in a detour. Among what is not executed
- * where it can be avoided these are the waits.
+ * No task may sleep and no CPU may idle in a detour. These are the waits among the
+ * instructions that a breakpoint would skip or emulate.
  */
 static bool is_wait_insn(const struct insn *insn, enum insn_run run)
 {
@@ -259,18 +258,18 @@ static bool can_be_displaced(const struct insn *insn)
 }
 
 /**
- * displaced_size() - How many bytes does a jump displace?
- * @code: a copy of the text from the address of the jump on
- * @len: how many bytes there are, up to the end of the function
+ * displaced_size() - Compute how many bytes a jump displaces
+ * @code: A copy of the text from the address of the jump on.
+ * @len: Number of bytes in @code, up to the end of the function.
  *
- * These are whole instructions, at least as long as the jump. One that does not
- * come back ends them: what follows it is not run, and may be anything, but the
- * jump needs the room. The caller sees to it that nobody else goes there.
+ * A jump displaces whole instructions, at least as long as the jump. One that always
+ * jumps or returns is the last: the bytes after it may be anything, but the jump may
+ * need the room. The caller must make sure that nothing else branches there.
  *
- * Context: any. Pure: the result depends on nothing but the bytes.
- * Return: the size in bytes, from JMP32_INSN_SIZE to DISPLACED_MAX; -EILSEQ if
- *	   one of the instructions cannot be run elsewhere, or -ENODATA if the
- *	   bytes end before that is known
+ * Context: Any. Pure: the result depends only on the bytes.
+ * Return: The size in bytes, from JMP32_INSN_SIZE to DISPLACED_MAX; -EILSEQ if one of
+ *	   the instructions cannot be displaced; -ENODATA if the bytes end before
+ *	   that is known.
  */
 int displaced_size(const u8 *code, size_t len)
 {
@@ -305,14 +304,14 @@ int displaced_size(const u8 *code, size_t len)
 EXPORT_SYMBOL_IF_KUNIT(displaced_size);
 
 /**
- * displaced_needs_place() - Would an instruction be unsafe elsewhere on a CPU with flaws?
- * @insn: the instruction
- * @its: indirect branches may only stand in the upper half of a cache line, other ones
- *	 have been replaced by jumps to thunks: see MITIGATION_ITS
- * @lfence: there is an LFENCE in front of each indirect branch, which must stay there
+ * displaced_needs_place() - Check if moving an instruction would undo a mitigation
+ * @insn: The instruction.
+ * @its: Indirect branches are only allowed in the upper half of a cache line; others
+ *	 were replaced by jumps to thunks, see MITIGATION_ITS.
+ * @lfence: An LFENCE precedes each indirect branch and must stay there.
  *
- * Context: any. Pure: the result depends on nothing but the arguments.
- * Return: whether it would
+ * Context: Any. Pure: the result depends only on the arguments.
+ * Return: true if the instruction must stay at its address.
  */
 bool displaced_needs_place(const struct insn *insn, bool its, bool lfence)
 {
@@ -329,8 +328,9 @@ bool displaced_needs_place(const struct insn *insn, bool its, bool lfence)
 }
 EXPORT_SYMBOL_IF_KUNIT(displaced_needs_place);
 
-/* Write the displacement at the end of a branch of @size bytes at @buf, executed at @at. */
-static int put_branch_disp(u8 *buf, unsigned int size, unsigned long at, unsigned long target)
+/* Write the last bytes, the displacement, of a branch of @size bytes, executed at @at. */
+static int put_branch_disp(u8 *buf, unsigned int size, unsigned long at,
+			   unsigned long target)
 {
 	long disp = target - (at + size);
 
@@ -346,7 +346,8 @@ static unsigned long branch_target(const struct insn *insn, unsigned long from)
 	return from + insn->length + insn->immediate.value;
 }
 
-static int relocate_jcc(u8 *buf, const struct insn *insn, unsigned long from, unsigned long to)
+static int relocate_jcc(u8 *buf, const struct insn *insn, unsigned long from,
+			unsigned long to)
 {
 	int len = put_branch_disp(buf, JCC32_INSN_SIZE, to, branch_target(insn, from));
 
@@ -355,7 +356,8 @@ static int relocate_jcc(u8 *buf, const struct insn *insn, unsigned long from, un
 	return len;
 }
 
-static int relocate_jmp(u8 *buf, const struct insn *insn, unsigned long from, unsigned long to)
+static int relocate_jmp(u8 *buf, const struct insn *insn, unsigned long from,
+			unsigned long to)
 {
 	int len = put_branch_disp(buf, JMP32_INSN_SIZE, to, branch_target(insn, from));
 
@@ -369,14 +371,14 @@ static int relocate_jmp_of_call(u8 *buf, const struct insn *insn, unsigned long 
 {
 	int len = relocate_insn(buf, insn, from, to);
 
-	if (len > 0)	/* ModRM.reg: from 2 to 4 */
+	if (len > 0)	/* ModRM.reg: from 2, CALL, to 4, JMP */
 		buf[displacement_offset(insn) - insn->sib.nbytes - 1] ^= (2 ^ 4) << 3;
 	return len;
 }
 
 /*
- * Push @address so that a return to it finds the CPU's stack of return addresses
- * balanced, though not what it predicts.
+ * Push @address by a call, so that the CPU's return stack stays balanced, although
+ * the return to @address itself is mispredicted.
  */
 static void put_call_push(u8 *buf, const struct insn *insn, unsigned long address)
 {
@@ -414,20 +416,19 @@ static int relocate_call(u8 *buf, const struct insn *insn, enum displaced_form f
 
 /**
  * relocate_displaced() - Copy a displaced instruction into a detour
- * @buf: where to write the copy, DISPLACED_INSN_COPY_MAX bytes or less: untouched
- *	 on error, and not where @insn was decoded from
- * @insn: the instruction, one of those that displaced_size() has accepted
- * @from: the address at which it is executed
- * @to: the address at which the copy will be executed
+ * @buf: Destination of the copy, at most DISPLACED_INSN_COPY_MAX bytes. Must not
+ *	 overlap the bytes that @insn was decoded from; unchanged on error.
+ * @insn: The instruction, which displaced_size() has accepted.
+ * @from: The address at which the instruction is executed.
+ * @to: The address at which the copy will be executed.
  *
- * In contrast to relocate_insn() the copy does the same even if it branches. One
- * that calls pushes the address behind the original, so it does not come back to
- * what follows the copy.
+ * Unlike relocate_insn() this copies branches, too. The copy of a call pushes the
+ * address after the original, so the callee does not return to the copy.
  *
- * Context: any
- * Return: the length of the copy in bytes, which does not depend on the
- *	   addresses; -EILSEQ if there is no such copy, or -ERANGE if what it
- *	   refers to is too far from @to
+ * Context: Any.
+ * Return: The length of the copy in bytes, which does not depend on the addresses;
+ *	   -EILSEQ if no copy does the same; -ERANGE if what the instruction refers
+ *	   to is too far from @to.
  */
 int relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
 		       unsigned long to)
@@ -451,17 +452,17 @@ int relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
 EXPORT_SYMBOL_IF_KUNIT(relocate_displaced);
 
 /**
- * displaced_origin() - Find out which displaced instruction a copy is of
- * @code: the displaced bytes
- * @size: how many, as displaced_size() has returned
- * @offset: of an instruction in what relocate_displaced() wrote for them, one
- *	    after the other
- * @pushed: set to how many bytes more there are on the stack at that instruction
- *	    than at the displaced one: a copied call has pushed its return address
+ * displaced_origin() - Find the displaced instruction that a copy stems from
+ * @code: The displaced bytes.
+ * @size: The number of displaced bytes, as returned by displaced_size().
+ * @offset: Offset of an instruction in the sequence of copies that
+ *	    relocate_displaced() has made of @code.
+ * @pushed: Set to the number of bytes on the stack at that instruction in addition to
+ *	    those at the displaced one: a copied call has pushed its return address.
  *
- * Context: any, NMI included: nothing is called but the instruction decoder
- * Return: the offset of the displaced instruction, or @size if @offset is behind
- *	   the copies
+ * Context: Any, including NMI: this only calls the instruction decoder.
+ * Return: The offset of the displaced instruction, or @size if @offset is after the
+ *	   copies.
  */
 notrace unsigned int displaced_origin(const u8 *code, unsigned int size,
 				      unsigned int offset, unsigned int *pushed)
