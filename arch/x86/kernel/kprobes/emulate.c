@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Instructions run without executing them
+ * Emulation: instructions whose effect is applied to the registers of the breakpoint
  *
- * A branch does something else when it is executed elsewhere, and CLI, STI or
- * PUSHF cannot run where interrupts are off or a trap flag is set for our own
- * ends. They are done to the registers that the breakpoint saved instead, from
- * a description made when the probe was registered.
+ * A copy of a branch would go to another target, and copies of CLI, STI or PUSHF must
+ * not run while kprobes keeps interrupts off. emulate_insn() applies their effect to
+ * the saved registers, from a description made when the probe is registered.
  */
 
 #include <linux/kernel.h>
@@ -19,12 +18,12 @@
 #include "common.h"
 
 /*
- * What emulate_insn() can do. The operations from EMUL_JCC to EMUL_POPF are
- * those which an operand size prefix turns into another instruction: with it
- * they load 16 bits of ip, or move the stack by two bytes.
+ * Operations of emulate_insn(). An operand size prefix makes those from EMUL_JCC to
+ * EMUL_POPF another instruction, which loads 16 bits of ip or moves the stack by two
+ * bytes.
  */
 enum emul_op {
-	EMUL_NONE,		/* nothing: there is no emulation */
+	EMUL_NONE,		/* no emulation: the instruction is refused */
 	EMUL_NOP,		/* NOP, ENDBR; HLT, MWAIT: no time passes */
 	EMUL_JCC,		/* if @cond, jump by @disp */
 	EMUL_JMP,		/* jump by @disp */
@@ -35,9 +34,9 @@ enum emul_op {
 	EMUL_JMP_MEM,		/* jump to the content of memory */
 	EMUL_CALL_MEM,		/* call the content of memory */
 	EMUL_LOOP,		/* count down; if not zero and @cond, jump */
-	EMUL_LOOP32,		/* the same in 64-bit mode, but counting in ECX */
+	EMUL_LOOP32,		/* as EMUL_LOOP, in 64-bit mode, counting in ECX */
 	EMUL_JCXZ,		/* if the count is zero, jump */
-	EMUL_JCXZ32,		/* the same in 64-bit mode, but asking ECX */
+	EMUL_JCXZ32,		/* as EMUL_JCXZ, in 64-bit mode, checking ECX */
 	EMUL_PUSHF,
 	EMUL_POPF,
 	EMUL_CLI,
@@ -47,12 +46,12 @@ enum emul_op {
 
 #define EMUL_NO_REG	0xff
 
-/* Condition codes; the last is ours, for a LOOP that asks for the count only. */
+/* Condition codes. COND_ALWAYS is not the CPU's: LOOP has no condition but the count. */
 #define COND_E		0x4
 #define COND_NE		0x5
 #define COND_ALWAYS	0x10
 
-/* What POPF loads at CPL 0: not VM, VIF, VIP, and not RF, which it clears. */
+/* Flags that POPF loads at CPL 0: not VM, VIF, VIP, nor RF, which it clears. */
 #define POPF_FLAGS	(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF |	\
 			 X86_EFLAGS_ZF | X86_EFLAGS_SF | X86_EFLAGS_TF |	\
 			 X86_EFLAGS_IF | X86_EFLAGS_DF | X86_EFLAGS_OF |	\
@@ -62,14 +61,14 @@ enum emul_op {
 #define STATUS_FLAGS	(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF |	\
 			 X86_EFLAGS_ZF | X86_EFLAGS_SF | X86_EFLAGS_OF)
 
-/* Where the kernel's half of the address space begins. */
+/* Start of the kernel's half of the address space. */
 #ifdef CONFIG_X86_64
 #define KERNEL_HALF	(~0UL << __VIRTUAL_MASK_SHIFT)
 #else
 #define KERNEL_HALF	TASK_SIZE_MAX
 #endif
 
-/* The registers in the order in which instructions number them. */
+/* Offsets of the registers, by their numbers in instructions. */
 static const u8 emul_reg_offsets[] = {
 	offsetof(struct pt_regs, ax),
 	offsetof(struct pt_regs, cx),
@@ -98,7 +97,7 @@ static u8 emul_reg_offset(u8 num, bool extended)
 	return emul_reg_offsets[extended ? num + 8 : num];
 }
 
-/* Is an address as long as the mode has it, no 0x67 before the instruction? */
+/* True without an address size prefix, 0x67. */
 static bool has_native_address(const struct insn *insn)
 {
 	return insn->addr_bytes == (insn->x86_64 ? 8 : 4);
@@ -180,11 +179,12 @@ static enum emul_op emul_two_byte_op(const struct insn *insn)
 
 static enum emul_op emul_insn_op(const struct insn *insn)
 {
-	/* Under REX2 it may name a register that struct pt_regs does not have. */
+	/* REX2 may select a register that struct pt_regs does not have. */
 	if (insn->rex_prefix.nbytes == 2 || has_prefix(insn, PREFIX_LOCK))
 		return EMUL_NONE;
 
-	return insn_opcode(insn) < 0x100 ? emul_one_byte_op(insn) : emul_two_byte_op(insn);
+	return insn_opcode(insn) < 0x100 ? emul_one_byte_op(insn) :
+					   emul_two_byte_op(insn);
 }
 
 static u8 emul_loop_cond(const struct insn *insn)
@@ -225,10 +225,11 @@ static int emul_prepare_operand(struct insn_emulation *emul, const struct insn *
 
 /**
  * prepare_emulation() - Describe an instruction for emulate_insn()
- * @emul: the description to fill
- * @insn: the instruction, decoded
+ * @emul: The description to fill.
+ * @insn: The decoded instruction.
  *
- * Return: 0, or -EILSEQ if the instruction cannot be emulated
+ * Context: Any.
+ * Return: 0, or -EILSEQ if the instruction cannot be emulated.
  */
 int prepare_emulation(struct insn_emulation *emul, const struct insn *insn)
 {
@@ -276,10 +277,11 @@ int prepare_emulation(struct insn_emulation *emul, const struct insn *insn)
 EXPORT_SYMBOL_IF_KUNIT(prepare_emulation);
 
 /**
- * emulates_nothing() - Would emulate_insn() do no more than go on behind it?
- * @emul: the description of the instruction
+ * emulates_nothing() - Check if emulate_insn() would only advance ip
+ * @emul: The description of the instruction.
  *
- * Return: true if the instruction may as well be skipped
+ * Context: Any.
+ * Return: true if the instruction can be skipped.
  */
 bool emulates_nothing(const struct insn_emulation *emul)
 {
@@ -287,11 +289,12 @@ bool emulates_nothing(const struct insn_emulation *emul)
 }
 
 /**
- * emulation_can_fail() - Can emulate_insn() return false?
- * @emul: the description of the instruction
+ * emulation_can_fail() - Check if emulate_insn() can return false
+ * @emul: The description of the instruction.
  *
- * Return: true if the instruction takes the address to go on at from a register
- *	   or from memory, so that emulate_insn() may find it unusable
+ * Context: Any.
+ * Return: true if the instruction loads ip from a register or from memory, where
+ *	   emulate_insn() may find an unusable address.
  */
 bool emulation_can_fail(const struct insn_emulation *emul)
 {
@@ -403,9 +406,11 @@ static __always_inline bool emulate_rare_op(const struct insn_emulation *emul,
 	case EMUL_CALL_REG:
 		return emulate_call_to(regs, emul_get_reg(regs, emul->base));
 	case EMUL_JMP_MEM:
-		return emul_load_target(emul, regs, &target) && emulate_jmp_to(regs, target);
+		return emul_load_target(emul, regs, &target) &&
+		       emulate_jmp_to(regs, target);
 	case EMUL_CALL_MEM:
-		return emul_load_target(emul, regs, &target) && emulate_call_to(regs, target);
+		return emul_load_target(emul, regs, &target) &&
+		       emulate_call_to(regs, target);
 	case EMUL_LOOP:
 		emulate_loop(emul, regs, regs->cx - 1);
 		break;
@@ -438,9 +443,9 @@ static __always_inline bool emulate_rare_op(const struct insn_emulation *emul,
 }
 
 /*
- * Run @emul with @regs->ip at the next instruction already: to the CPU, too,
- * operands and branches are relative to that. The common operations do not wait
- * for the switch, which is a search where jump tables are forbidden.
+ * Run @emul with @regs->ip at the next instruction already, which operands and branches
+ * are relative to. The common operations come before the switch, which is a search
+ * where jump tables are forbidden.
  */
 static __always_inline bool emulate_op(const struct insn_emulation *emul,
 				       struct pt_regs *regs)
@@ -465,20 +470,20 @@ static __always_inline bool emulate_op(const struct insn_emulation *emul,
 }
 
 /**
- * emulate_insn() - Run an instruction without executing it
- * @emul: its description, from prepare_emulation()
- * @regs: the registers, @regs->ip at the instruction. On return they, and the
- *	  memory, are as after it.
+ * emulate_insn() - Apply the effect of an instruction without executing it
+ * @emul: Its description, from prepare_emulation().
+ * @regs: The registers, with @regs->ip at the instruction. On return registers and
+ *	  memory are as after the instruction.
  *
- * What takes its target from a register or from memory fails if that memory
- * cannot be read or if no kernel code can be there: the IRET to an address that
- * is not canonical would fault in the entry code. Executing a copy instead
+ * A branch to a target from a register or from memory fails if that memory cannot be
+ * read or the target is no kernel address: the IRET to an address that is not
+ * canonical would fault in the entry code. The caller executes a copy instead, which
  * raises the fault that belongs to the instruction.
  *
- * Context: any, the breakpoint handler among them: nothing out of line is
- *	    called. There has to be room for a push below @regs->sp.
- * Return: true, or false if it failed and nothing was changed, which only
- *	   happens where emulation_can_fail()
+ * Context: Any, including the breakpoint handler: this calls nothing out of line.
+ *	    There must be room for a push below @regs->sp.
+ * Return: true; false if it failed with nothing changed, which only happens if
+ *	   emulation_can_fail().
  */
 noinstr bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs)
 {
