@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Analysis of instructions: which can be probed, and how each is run then
+ * Analysis of instructions: which can be probed, and how to run each of them
  *
- * Nothing here knows of probes, and nothing is read but the bytes that were
- * decoded and those behind them in the same buffer.
+ * The functions here do not know of probes. They only read the decoded bytes and
+ * those after them in the same buffer.
  */
 
 #include <linux/kernel.h>
@@ -13,30 +13,29 @@
 #include "common.h"
 
 /*
- * The opcode maps as the SDM prints them (volume 2, appendix A): 16 opcodes a
- * row, a class an opcode.
+ * The opcode maps in the layout of the SDM (volume 2, appendix A): 16 opcodes a
+ * row, one class an opcode.
  *
- *   '.'  Ordinary: a copy does elsewhere what the original does here.
- *   'm'  Ordinary, with a ModRM byte. Where the decoder finds none, a prefix
- *	  made another instruction of it, or none.
- *   's'  Ordinary, but not under the stub which calls post handlers: loads a
+ *   '.'  Ordinary: a copy at another address does the same.
+ *   'm'  Ordinary, with a ModRM byte. If the decoder finds none, a prefix has
+ *	  made it another instruction, or none.
+ *   's'  Ordinary, but not with the stub that calls post handlers: loads a
  *	  control, debug, segment or model specific register, or the address of
  *	  a descriptor table.
- *   'e'  Emulated, or skipped if that amounts to nothing; refused in the forms
- *	  that cannot be emulated.
- *   'n'  The same, but ordinary in the forms that cannot be.
- *   'w'  The same as 'e': waits, which may end at any time, so it is emulated
- *	  as no wait at all. A copy would sleep over the wakeup that came with
- *	  the breakpoint.
- *   'g'  Depends on its ModRM byte.
+ *   'e'  Emulated, or skipped if it has no effect; forms that cannot be emulated
+ *	  are refused.
+ *   'n'  As 'e', but forms that cannot be emulated are ordinary.
+ *   'w'  As 'e': a wait, which may end at any time, so it is emulated as a NOP.
+ *	  A copy would sleep through the wakeup that came with the breakpoint.
+ *   'g'  Depends on the ModRM byte.
  *   'o'  As '.', and 'O' as 's', but not an instruction of 64-bit mode.
  *   '-'  Refused.
  *
- * Refused is what leaves the kernel or the world it runs in, and what enters
- * one: the breakpoint's handler returns to where it came from. So is what traps
- * on purpose (INT3, INT1, UD2), as the address tells why; what changes the base
- * of GS or the stack segment, on which exceptions depend; and what is no
- * instruction.
+ * These are refused: instructions that leave or enter the kernel or a virtual
+ * machine, since the breakpoint's handler returns to where it came from;
+ * deliberate traps (INT3, INT1, UD2), whose address is their meaning; those that
+ * change the base of GS or the stack segment, on which exceptions depend; and
+ * bytes that are no instruction.
  */
 static const char one_byte_opcodes[] =
 	/*       0123456789abcdef */
@@ -79,12 +78,12 @@ static const char two_byte_opcodes[] =
 static_assert(sizeof(one_byte_opcodes) == 256 + 1);
 static_assert(sizeof(two_byte_opcodes) == 256 + 1);
 
-/* Not a prefix: with each of the mandatory ones it is the same, and without. */
+/* Stands for every mandatory prefix and for none. */
 #define ANY_PREFIX	0xff
 
 /*
- * The classes of instructions that share an opcode, by ModRM.reg. The first
- * entry that fits the mandatory prefix counts.
+ * The classes of instructions that share an opcode, by ModRM.reg. The first entry
+ * that matches the mandatory prefix applies.
  */
 static const struct opcode_group {
 	u16 opcode;
@@ -133,8 +132,8 @@ static const struct opcode_group {
 };
 
 /*
- * 0f 01 without an operand in memory, by ModRM.reg and ModRM.rm. What prefixes
- * make of one of them belongs to the same class, except in row 1.
+ * 0f 01 without an operand in memory, by ModRM.reg and ModRM.rm. Prefixes change
+ * the instruction but not its class, except in row 1.
  */
 static const char group_7[] =
 	/*       01234567 */
@@ -182,12 +181,12 @@ static char vex_insn_class(const struct insn *insn)
 	u8 reg = X86_MODRM_REG(insn->modrm.bytes[0]);
 	bool evex = insn->vex_prefix.nbytes == 4;
 
-	/* These prefixes make it undefined, which the decoder does not mind. */
+	/* These prefixes make it undefined, which the decoder ignores. */
 	if (insn->rex_prefix.nbytes || mandatory_prefix(insn) ||
 	    has_prefix(insn, PREFIX_LOCK))
 		return '-';
 
-	/* It decodes all of ff promoted by EVEX; there are INC, DEC and PUSH2. */
+	/* The decoder accepts all of EVEX ff; only INC, DEC and PUSH2 exist. */
 	if (evex && X86_EVEX_M(insn->vex_prefix.bytes[1]) == 4 &&
 	    insn->opcode.bytes[0] == 0xff && reg > 1 && reg != 6)
 		return '-';
@@ -209,9 +208,9 @@ static char insn_class(const struct insn *insn)
 }
 
 /*
- * STI holds interrupts back until the next instruction has ended. Emulated or
- * not, it cannot when a breakpoint is between them; that must not hurt a wait,
- * which would miss its wakeup, nor a way out of the kernel.
+ * STI delays interrupts until the next instruction has ended, but not if a breakpoint
+ * comes between them, emulated or not. Without that shadow a wait would miss its wakeup,
+ * and an exit from the kernel could be interrupted.
  */
 static bool is_sti_shadow_needed(const struct insn *sti)
 {
@@ -239,14 +238,14 @@ static enum insn_run insn_emulated_run(const struct insn *insn)
 	return emulates_nothing(&emul) ? INSN_RUN_SKIP : INSN_RUN_EMULATE;
 }
 
-/* What the class of an opcode does not tell: whole forms that are refused. */
+/* Refused forms that the class of the opcode does not cover. */
 static bool is_refused_form(const struct insn *insn)
 {
-	/* UD2 in fact, and a marker that tells a hypervisor to emulate the rest. */
+	/* A UD2, and a marker that asks a hypervisor to emulate the rest. */
 	if (insn->emulate_prefix_size)
 		return true;
 
-	/* Relative to EIP: somewhere in the low 4 GiB, from a slot elsewhere there. */
+	/* Relative to EIP, so in the low 4 GiB: relocate_insn() cannot copy it. */
 	if (is_rip_relative(insn) && insn->addr_bytes != 8)
 		return true;
 
@@ -265,13 +264,12 @@ static struct insn_traits traits_alike(enum insn_run run)
 }
 
 /**
- * analyse_insn() - Find out how an instruction can be run
- * @insn: the instruction, decoded completely. Of STI what follows it in the
- *	  buffer is looked at, three bytes or as many as an instruction needs up
- *	  to its ModRM byte, and the STI is refused if they are not there.
+ * analyse_insn() - Determine how to run an instruction
+ * @insn: The completely decoded instruction. STI is refused unless the buffer also
+ *	  has the bytes of the next instruction up to its ModRM byte, or three.
  *
- * Context: any. Pure: the result depends on nothing but the bytes in the buffer.
- * Return: how to run it; both members are INSN_RUN_NEVER if it cannot be probed
+ * Context: Any. Pure: the result depends only on the bytes in the buffer.
+ * Return: How to run it; both members are INSN_RUN_NEVER if it cannot be probed.
  */
 struct insn_traits analyse_insn(const struct insn *insn)
 {
@@ -297,7 +295,7 @@ struct insn_traits analyse_insn(const struct insn *insn)
 }
 EXPORT_SYMBOL_IF_KUNIT(analyse_insn);
 
-/* The tests decode what they let it analyse. */
+/* The tests decode the instructions that they pass to analyse_insn(). */
 EXPORT_SYMBOL_IF_KUNIT(insn_decode);
 
 #define ANY	(-1)
@@ -308,11 +306,11 @@ static const struct cfi_check {
 } cfi_checks[] = {
 	/* movl $-hash, %r10d; addl -n(%target), %r10d; je 1f; ud2; 1: */
 	{ 14, { 0x41, 0xba, ANY, ANY, ANY, ANY, ANY, 0x03, ANY, ANY, 0x74, 0x02, 0x0f, 0x0b } },
-	/* The same with cfi=off: the movl has become a jmp over the rest. */
+	/* With cfi=off the movl of that check has become a jmp over the rest. */
 	{ 14, { 0xeb, 0x0c, ANY, ANY, ANY, ANY, ANY, 0x03, ANY, ANY, 0x74, 0x02, 0x0f, 0x0b } },
 	/* FineIBT, caller: movl $hash, %r10d; subq $16, %r11; nopl 0(%rax) */
 	{ 14, { 0x41, 0xba, ANY, ANY, ANY, ANY, 0x49, 0x83, 0xeb, 0x10, 0x0f, 0x1f, 0x40, 0x00 } },
-	/* FineIBT, in front of the callee: subl $hash, %r10d; je 1f; ud2; nop; 1: */
+	/* FineIBT, before the callee: subl $hash, %r10d; je 1f; ud2; nop; 1: */
 	{ 12, { 0x41, 0x81, 0xea, ANY, ANY, ANY, ANY, 0x74, 0x03, 0x0f, 0x0b, 0x90 } },
 };
 
@@ -328,17 +326,17 @@ static bool is_cfi_check(const struct cfi_check *check, const u8 *code)
 }
 
 /**
- * cfi_check_size() - Does a check of an indirect call's target begin here?
- * @code: the address of an instruction, or of a copy of the text from there on
- * @len: how many bytes can be read at @code
+ * cfi_check_size() - Recognise a check of an indirect call's target
+ * @code: The address of an instruction, or of a copy of the text from there on.
+ * @len: The number of bytes at @code.
  *
- * The handler of a failed check decodes its instructions, and one that is
- * switched off has data between them. So they cannot be probed. Who walks
- * through the instructions of a function asks at each and, where the answer is
- * not 0, goes on behind that many bytes: no instruction in them can be probed.
- * The hash in front of a function, behind the symbol __cfi_*, is not seen here.
+ * No instruction of a check can be probed: the handler of a failed check decodes
+ * them, and a disabled check has data between them. Callers that walk through the
+ * instructions of a function call this at each and skip as many bytes as it returns.
+ * It does not recognise the hash before a function, after the symbol __cfi_*.
  *
- * Return: the size of the check in bytes, 0 if there is none
+ * Context: Any.
+ * Return: The size of the check in bytes, or 0 if there is none.
  */
 size_t cfi_check_size(const u8 *code, size_t len)
 {
@@ -353,14 +351,15 @@ size_t cfi_check_size(const u8 *code, size_t len)
 EXPORT_SYMBOL_IF_KUNIT(cfi_check_size);
 
 /**
- * is_static_call_tramp() - Is this the trampoline of a static call?
- * @code: the address of an instruction, or of a copy of the text from there on
- * @len: how many bytes can be read at @code
+ * is_static_call_tramp() - Recognise the trampoline of a static call
+ * @code: The address of an instruction, or of a copy of the text from there on.
+ * @len: The number of bytes at @code.
  *
- * Its first instruction, a jump or a return, is patched, and nothing else may be
- * found there. What is behind that is a signature.
+ * The static call code patches the first instruction, a jump or a return, and
+ * accepts no other one there. A signature follows it.
  *
- * Return: whether it is
+ * Context: Any.
+ * Return: true if it is a trampoline.
  */
 bool is_static_call_tramp(const u8 *code, size_t len)
 {
