@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Jumps in place of breakpoints, and the detours that they lead to.
+ * Optimised probes: jumps in place of breakpoints, and the detours that they reach
  *
- * A detour is a copy of the template in trampoline.S, which calls the handlers;
- * behind it copies of the instructions that the jump displaces, and a jump back
- * to what follows them. It does for whatever probes the site has, but for post
- * handlers, which want a detour of their own. What it knows of the probe that it
- * was made for is a short cut.
+ * A detour is a copy of the template in trampoline.S, which calls the handlers,
+ * followed by copies of the displaced instructions and a jump back to the text after
+ * them. It stays valid when the probes of its site change, except that post handlers
+ * need a detour with a second half. The direct call of one probe's handler is a short
+ * cut.
  */
 #include <linux/cpufeature.h>
 #include <linux/extable.h>
@@ -25,20 +25,20 @@ static_assert(offsetof(struct pcpu_hot, preempt_count) == PCPU_HOT_PREEMPT_COUNT
 static_assert(offsetof(struct kprobe_ctlblk, regs) == KPROBE_CTLBLK_REGS);
 
 /**
- * struct detour_template - What a detour, or its second half, is a copy of
- * @code:	The template.
- * @size:	Size of the slot that it is copied to.
- * @end:	Its size.
- * @branches:	The offsets of displacements to what is not copied, up to a 0.
- * @entry:	Where registers begin to be pushed.
- * @framed:	Where those that an exception pushes have been.
- * @restored:	Where those that it pops are left in the stack.
- * @ip:		The operand that is what handlers see as the instruction pointer,
- * @site:	the site,
- * @direct:	where in it the number of the probe is that is called directly,
- * @number:	that number,
- * @probe:	that probe,
- * @handler:	and, in a call, its handler.
+ * struct detour_template - Template of a detour or of its second half
+ * @code:	The code of the template.
+ * @size:	Size of the slot for a copy.
+ * @end:	Size of the template.
+ * @branches:	Offsets of the displacements out of the template, up to a 0.
+ * @entry:	Offset of the entry, where no register is pushed yet.
+ * @framed:	Offset at which the registers of an exception frame are pushed.
+ * @restored:	Offset at which only flags and sp are left to pop.
+ * @ip:		Offset of the operand with the ip that handlers see.
+ * @site:	Offset of the operand with the address of the site's kprobe.
+ * @direct:	Offset of the operand with the distance from there to the site's @direct.
+ * @number:	Offset of the operand with the number of the probe called directly.
+ * @probe:	Offset of the operand with the address of that probe.
+ * @handler:	Offset of the displacement of the call of its handler.
  */
 struct detour_template {
 	const u8 *code;
@@ -72,22 +72,23 @@ struct detour_template {
 	.handler	= &name##_handler,	\
 }
 
-static const struct detour_template first_half = TEMPLATE(kprobe_detour, MAX_OPTINSN_SIZE);
+static const struct detour_template first_half =
+	TEMPLATE(kprobe_detour, MAX_OPTINSN_SIZE);
 static const struct detour_template second_half =
 	TEMPLATE(kprobe_detour_post, MAX_POST_OPTINSN_SIZE);
 
 /* ------------------------------------------------------------------- hits */
 
 /**
- * kprobe_detour_slow - Call the pre handlers for a detour that cannot
+ * kprobe_detour_slow() - Call the pre handlers for a detour that cannot
  * @kp: The site.
  * @regs: The registers.
  *
- * Because there are several probes, or other ones than it was made for; or
- * because this CPU works for a probe already, see kprobe_handle_nested_int3() of int3.c.
+ * Detours call this if the site does not have one probe only, the one that the detour
+ * was made for, or if another hit is under way, see kprobe_handle_nested_int3().
  *
  * Context: That of the probed code, with preemption off.
- * Return: DETOUR_*.
+ * Return: DETOUR_HANDLED, DETOUR_CHANGED or DETOUR_SKIPPED.
  */
 notrace int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
 {
@@ -109,9 +110,11 @@ notrace int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs
 }
 
 /**
- * kprobe_detour_post_slow - The same for post handlers, after pre handlers were called
+ * kprobe_detour_post_slow() - Call the post handlers for a detour that cannot
  * @kp: The site.
  * @regs: The registers.
+ *
+ * Second halves call this in the cases in which detours call kprobe_detour_slow().
  *
  * Context: That of the probed code, with preemption off.
  */
@@ -126,26 +129,26 @@ notrace void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs
 		kprobe_run_post_handlers(kp, regs);
 		kprobe_resume_outer_hit();
 	} else {
-		/* The instruction has left the context level of the pre handlers. */
+		/* The instruction has lowered the context level of the pre handlers. */
 		kprobes_inc_nmissed_count(kp);
 	}
 }
 
-/* Do hits at the site run in its detour what is displaced, or going to be? */
+/* True if hits at the site run the displaced instructions in its detour. */
 static __always_inline bool is_detour_used(const struct kprobe *kp)
 {
 	return READ_ONCE(kp->ainsn.boost) != kp->ainsn.insn;
 }
 
 /**
- * kprobe_detoured_ip - Find where execution goes on that a handler sends to an address
+ * kprobe_detoured_ip() - Map an address set by a handler to where execution continues
  * @ip: The address.
  *
- * A jump may have overwritten the instruction there, or be about to: then a task
- * that went there now would be in a place that nobody waits for it to leave.
+ * If a jump displaces the instruction at @ip, or is about to, execution must continue
+ * at the copy: the grace period before the jump may be over already.
  *
  * Context: Any, also noinstr. Preemption is off.
- * Return: @ip, or if a jump displaces the instruction there, where its copy is.
+ * Return: The address of the copy if a jump displaces the instruction at @ip, else @ip.
  */
 noinstr unsigned long kprobe_detoured_ip(unsigned long ip)
 {
@@ -163,13 +166,13 @@ noinstr unsigned long kprobe_detoured_ip(unsigned long ip)
 	return ip;
 }
 
-/* kprobe_detour_redirect - A handler has set @regs->ip: see to it that it can be gone to. */
+/* Called by detours when a handler has set @regs->ip. */
 noinstr void kprobe_detour_redirect(struct pt_regs *regs)
 {
 	regs->ip = kprobe_detoured_ip(regs->ip);
 }
 
-/* kprobe_detour_resched - What preempt_enable() does when it is time for it */
+/* Called by detours that must do what preempt_enable() does when a resched is due. */
 notrace void __kprobes kprobe_detour_resched(void)
 {
 #ifdef CONFIG_PREEMPTION
@@ -179,7 +182,7 @@ notrace void __kprobes kprobe_detour_resched(void)
 
 /* --------------------------------------------------------------- detours */
 
-/* Could an instruction fault, and the fault be fixed up? See kprobe_restrict_for_extable(). */
+/* True if an instruction has an exception fixup, see kprobe_restrict_for_extable(). */
 static bool has_extable_entry(unsigned long addr, unsigned int size)
 {
 	while (size--)
@@ -198,7 +201,7 @@ static bool has_kgdb_breakpoint(unsigned long addr, unsigned int size)
 	return false;
 }
 
-/* Does an instruction stand where it does so that the CPU does not speculate wrongly? */
+/* True if moving one of the instructions would undo a mitigation of speculation. */
 static bool has_guarded_insn(const u8 *code, unsigned int size)
 {
 	bool lfence = cpu_feature_enabled(X86_FEATURE_RETPOLINE_LFENCE);
@@ -217,7 +220,7 @@ static bool has_guarded_insn(const u8 *code, unsigned int size)
 	return false;
 }
 
-/* Read what a jump at a site displaces. Returns its size, or why there can be no jump. */
+/* Read the bytes that a jump displaces. Returns their number, or why there is no jump. */
 static int read_displaced_text(u8 *code, unsigned long addr)
 {
 	unsigned long function_size, offset;
@@ -240,7 +243,7 @@ static int read_displaced_text(u8 *code, unsigned long addr)
 	return err ?: size;
 }
 
-/* Fill in the operand at @offset of a branch in @code, which is going to be at @detour. */
+/* Set the displacement at @offset of a branch in @code, which is to run at @detour. */
 static void detour_set_branch(u8 *code, const kprobe_opcode_t *detour, u32 offset,
 			      const void *target)
 {
@@ -248,23 +251,24 @@ static void detour_set_branch(u8 *code, const kprobe_opcode_t *detour, u32 offse
 			   code + offset);
 }
 
-/* Make @code, which is going to be at @detour, of a template. */
+/* Copy a template to @code, which is to run at @detour, and fill in its operands. */
 static void detour_fill_template(u8 *code, const kprobe_opcode_t *detour,
-				 const struct detour_template *template, struct kprobe_site *site,
-				 const void *ip, const void *handler)
+				 const struct detour_template *template,
+				 struct kprobe_site *site, const void *ip,
+				 const void *handler)
 {
 	memset(code, INT3_INSN_OPCODE, template->size);
 	memcpy(code, template->code, *template->end);
 	for (const u32 *offset = template->branches; *offset; offset++) {
 		u8 *operand = code + *offset;
 
-		put_unaligned_le32(get_unaligned_le32(operand) + (template->code - detour),
-				   operand);
+		put_unaligned_le32(get_unaligned_le32(operand) +
+				   (template->code - detour), operand);
 	}
 	put_unaligned_le32((long)ip, code + *template->ip);
 	put_unaligned_le64((unsigned long)&site->kp, code + *template->site);
-	put_unaligned_le32(offsetof(struct kprobe_site, direct) - offsetof(struct kprobe_site, kp),
-			   code + *template->direct);
+	put_unaligned_le32(offsetof(struct kprobe_site, direct) -
+			   offsetof(struct kprobe_site, kp), code + *template->direct);
 	put_unaligned_le32(site->direct ?: -1, code + *template->number);
 	put_unaligned_le64((unsigned long)site->only, code + *template->probe);
 	detour_set_branch(code, detour, *template->handler, handler);
@@ -278,19 +282,20 @@ static void detour_put_jump(u8 *code, const kprobe_opcode_t *detour, u32 offset,
 }
 
 /*
- * Copy a displaced instruction, which is @pos bytes after the first one, to @code +
- * @len. Returns the length of the copy.
+ * Copy the displaced instruction @pos bytes after the first one to @code + @len.
+ * Returns the length of the copy.
  */
 static int detour_copy_insn(u8 *code, unsigned int len, const kprobe_opcode_t *detour,
-			    const struct insn *insn, const kprobe_opcode_t *addr, unsigned int pos)
+			    const struct insn *insn, const kprobe_opcode_t *addr,
+			    unsigned int pos)
 {
 	return relocate_displaced(code + len, insn, (unsigned long)addr + pos,
 				  (unsigned long)detour + len);
 }
 
 /*
- * Copy all displaced instructions, and tell where each is. Returns where the copies
- * end, @falls_through set to whether execution comes there.
+ * Copy all displaced instructions and record in @op where each copy is. Returns the
+ * offset of the end of the copies; @falls_through is true if execution reaches it.
  */
 static int detour_copy_all_insns(u8 *code, struct arch_optimized_insn *op,
 				 const kprobe_opcode_t *addr, bool *falls_through)
@@ -317,7 +322,7 @@ static int detour_copy_all_insns(u8 *code, struct arch_optimized_insn *op,
 	return len;
 }
 
-/* Copy the first one only, which must not be a branch. */
+/* Copy the first displaced instruction only, which must not be a branch. */
 static int detour_copy_first_insn(u8 *code, const struct arch_optimized_insn *op,
 				  const kprobe_opcode_t *addr)
 {
@@ -333,15 +338,15 @@ static int detour_copy_first_insn(u8 *code, const struct arch_optimized_insn *op
 	return copied < 0 ? copied : len + copied;
 }
 
-/* Where what follows the first displaced instruction is copied to. */
+/* The copy of the second displaced instruction, or the jump back if there is none. */
 static kprobe_opcode_t *detour_rest(const struct arch_optimized_insn *op)
 {
 	return op->insn + kprobe_detour_end + op->rest;
 }
 
 /*
- * The template, the displaced instructions, a jump to what follows them. A jump among
- * them is followed by the INT3 that keeps CPUs from speculating straight on.
+ * Write the template, the displaced instructions and a jump to the text after them. An
+ * INT3 after a final jump among them keeps CPUs from speculating straight on.
  */
 static int detour_make_first_half(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
@@ -367,7 +372,7 @@ static int detour_make_first_half(struct arch_optimized_insn *op, struct kprobe_
 	return 0;
 }
 
-/* The template, the first displaced instruction, a jump to the calls of the handlers. */
+/* Write the template, the first displaced instruction and a jump to the template. */
 static int detour_make_second_half(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
 	bool direct = site->only && site->only->post_handler;
@@ -499,7 +504,7 @@ static void kprobe_make_jump(u8 *jump, const struct optimized_kprobe *op)
 			op->optinsn.insn + kprobe_detour_entry, JMP32_INSN_SIZE);
 }
 
-/* The sites come in the order of their addresses, as the queue wants them. */
+/* @oplist is sorted by address, as the queue of text pokes requires. */
 void arch_optimize_kprobes(struct list_head *oplist)
 {
 	struct optimized_kprobe *op, *next;
@@ -514,7 +519,7 @@ void arch_optimize_kprobes(struct list_head *oplist)
 	text_poke_finish();
 }
 
-/* Restore what jumps displace, with a breakpoint in the first byte if it @stays. */
+/* Restore what jumps displace. If @stays, the first byte becomes a breakpoint. */
 static void kprobe_remove_jumps(struct list_head *oplist, struct list_head *done_list,
 				bool stays)
 {
@@ -546,13 +551,12 @@ void arch_disarm_optimized_kprobes(struct list_head *oplist, struct list_head *d
 
 /* -------------------------------------------------------------- unwinding */
 
-/* How many words of the stack are left to handlers, between its end and their registers. */
+/* Words of room for handlers between the stack of the probed code and the registers. */
 #define ROOM_WORDS	(HANDLER_STACK_ROOM / sizeof(long))
 
 /*
- * How many words the instructions up to @offset have pushed, from where none is
- * pushed. The second one makes the room for handlers, of which the first one has
- * used a word.
+ * The number of words that the instructions from the entry to @offset have pushed. The
+ * second instruction makes the room for handlers, one word of which the first has used.
  */
 static unsigned int detour_words_pushed(const struct detour_template *template, u32 offset)
 {
@@ -565,7 +569,7 @@ static unsigned int detour_words_pushed(const struct detour_template *template, 
 	return count < 2 ? count : count - 1 + ROOM_WORDS;
 }
 
-/* How many are left in the stack at @offset, when all other registers were restored. */
+/* The number of words left to pop at @offset, after the other registers are restored. */
 static unsigned int detour_words_left(u32 restored, u32 offset)
 {
 	switch (offset - restored) {
@@ -581,8 +585,8 @@ static unsigned int detour_words_left(u32 restored, u32 offset)
 }
 
 /*
- * A place in a copy of a template. Returns whether registers have been saved there,
- * or how many words of them are in the stack.
+ * Returns true if all registers are saved at @offset of a copy of a template. Else
+ * @words is the number of words that are pushed there.
  */
 static bool is_detour_framed(const struct detour_template *template, u32 offset,
 			     unsigned int *words)
@@ -600,7 +604,7 @@ static bool is_detour_framed(const struct detour_template *template, u32 offset,
 	return false;
 }
 
-/* Where the text is that the second half runs at @offset: the instruction, or the next. */
+/* The address in the text for @offset in a second half: the instruction, or the next. */
 static unsigned long detour_post_original_ip(const struct kprobe *kp, u32 offset)
 {
 	bool before = offset < kprobe_detour_post_entry || offset == kprobe_detour_post_end;
@@ -609,13 +613,13 @@ static unsigned long detour_post_original_ip(const struct kprobe *kp, u32 offset
 }
 
 /**
- * kprobe_detour_unwind - Find the text that describes the stack in a detour
- * @ip: An address. If it is in a detour, it is set to one in the template where
- *	registers have been saved, and to that of the probed code elsewhere.
- * @sp: The stack pointer. Then it is set to what it was in the probed code.
+ * kprobe_detour_unwind() - Find the address whose unwind data describes a detour's stack
+ * @ip: An address. In a detour it is set to one in the template while registers are
+ *	saved, elsewhere in the detour to that of the probed code.
+ * @sp: The stack pointer. In the latter case it is set to that of the probed code.
  *
  * Context: Any in which RCU is watching. Preemption is off.
- * Return: Whether it is in a detour.
+ * Return: true if @ip was in a detour.
  */
 bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 {
