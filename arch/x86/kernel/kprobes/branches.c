@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What can be jumped to: bytes that a jump must not displace with those before
+ * Branch targets: bytes that a jump must not displace together with those before
  *
- * Of the core kernel's text and of each module's there is an index, a bit a
- * byte. A bit is set where execution may arrive otherwise than from the
- * instruction in front, and where somebody else patches the text. Nothing takes
- * a bit back: what is unclear counts as jumped to.
+ * The core kernel's text and each module's has an index, a bit a byte. A bit is set if
+ * execution may arrive there other than from the preceding instruction, or if another
+ * user of the text patches it. No bit is ever cleared: in doubt a byte is a target.
  *
- * Set are, in the words of the functions below: what direct branches and
- * operands refer to, where calls return to, ENDBRs, starts of symbols, targets
- * of jump labels and of exception fixups, whatever looks in data like an address
- * of text, and all of a function which jumps to places that cannot be told.
+ * Targets are: addresses in direct branches and in operands, return addresses of calls,
+ * ENDBRs, starts of symbols, targets of jump labels and of exception fixups, words of
+ * data that may be addresses in the text, and all bytes of a function with an indirect
+ * jump to unknown targets.
  */
 
 #include <linux/bitmap.h>
@@ -39,7 +38,7 @@
 
 #include "common.h"
 
-/* ------------------------------------------------- what a function jumps to */
+/* ------------------------------------------------ branch targets of a function */
 
 static void branch_map_add(const struct branch_map *map, unsigned long addr)
 {
@@ -47,7 +46,7 @@ static void branch_map_add(const struct branch_map *map, unsigned long addr)
 		__set_bit(addr - map->start, map->bits);
 }
 
-/* All of [@addr, @addr + @len), which begins in the text if it is not empty. */
+/* Add [@addr, @addr + @len), or the part of it in the text if @addr is in the text. */
 static void branch_map_add_range(const struct branch_map *map, unsigned long addr,
 				 size_t len)
 {
@@ -58,16 +57,16 @@ static void branch_map_add_range(const struct branch_map *map, unsigned long add
 }
 
 /**
- * struct frame - What is known of the stack in a walk through a function
- * @depth:	Bytes on it, from those at the function's entry if @exact, else
- *		from those at the last way out, behind which the frame is of
- *		unknown size.
- * @exact:	Here the walk has come by execution alone.
- * @jumps:	The last jumps that were met with an exact frame: where they go
- *		to the frame is the same.
- * @nr_jumps:	How many there were.
+ * struct scan_frame - Size of the stack frame while a function is scanned
+ * @depth:	Bytes on the stack, relative to the function's entry if @exact, else
+ *		to the point after the last unconditional jump or return, where the
+ *		size of the frame is unknown.
+ * @exact:	The scan has followed the path of execution to this point.
+ * @jumps:	The last jumps found with an exact frame: their targets have the same
+ *		frame.
+ * @nr_jumps:	The number of such jumps found so far.
  */
-struct frame {
+struct scan_frame {
 	long depth;
 	bool exact;
 	struct {
@@ -77,20 +76,20 @@ struct frame {
 	unsigned int nr_jumps;
 };
 
-static void frame_set_unknown(struct frame *frame)
+static void scan_frame_set_unknown(struct scan_frame *frame)
 {
 	frame->depth = 0;
 	frame->exact = false;
 }
 
-/* LEAVE releases what there is. */
-static void frame_release(struct frame *frame)
+/* LEAVE releases the frame, whatever its size, and pops the frame pointer. */
+static void scan_frame_release(struct scan_frame *frame)
 {
 	frame->depth = -(long)sizeof(long);
 	frame->exact = false;
 }
 
-static void frame_remember_jump(struct frame *frame, unsigned long to)
+static void scan_frame_remember_jump(struct scan_frame *frame, unsigned long to)
 {
 	unsigned int slot = frame->nr_jumps % ARRAY_SIZE(frame->jumps);
 
@@ -101,12 +100,12 @@ static void frame_remember_jump(struct frame *frame, unsigned long to)
 	frame->nr_jumps++;
 }
 
-/* The frame behind a way out, at @addr. */
-static void frame_recall_jump(struct frame *frame, unsigned long addr)
+/* Set the frame at @addr, after an unconditional jump or return. */
+static void scan_frame_recall_jump(struct scan_frame *frame, unsigned long addr)
 {
 	unsigned int nr = min_t(unsigned int, frame->nr_jumps, ARRAY_SIZE(frame->jumps));
 
-	frame_set_unknown(frame);
+	scan_frame_set_unknown(frame);
 	for (unsigned int i = 0; i < nr; i++) {
 		if (frame->jumps[i].to != addr)
 			continue;
@@ -128,8 +127,8 @@ static bool insn_reg_is_sp(const struct insn *insn)
 	       !X86_REX_R(insn->rex_prefix.bytes[0]);
 }
 
-/* Arithmetic with a constant. */
-static void frame_apply_constant(struct frame *frame, const struct insn *insn)
+/* Apply arithmetic with a constant. */
+static void scan_frame_apply_constant(struct scan_frame *frame, const struct insn *insn)
 {
 	if (!insn_rm_is_sp(insn))
 		return;
@@ -144,11 +143,11 @@ static void frame_apply_constant(struct frame *frame, const struct insn *insn)
 	case 7:			/* CMP */
 		break;
 	default:
-		frame_set_unknown(frame);
+		scan_frame_set_unknown(frame);
 	}
 }
 
-static void frame_apply_insn(struct frame *frame, const struct insn *insn)
+static void scan_frame_apply_insn(struct scan_frame *frame, const struct insn *insn)
 {
 	u8 reg = X86_MODRM_REG(insn->modrm.bytes[0]);
 
@@ -173,34 +172,34 @@ static void frame_apply_insn(struct frame *frame, const struct insn *insn)
 		frame->depth -= sizeof(long);
 		break;
 	case 0xc9:		/* LEAVE */
-		frame_release(frame);
+		scan_frame_release(frame);
 		break;
 	case 0x81:
 	case 0x83:
-		frame_apply_constant(frame, insn);
+		scan_frame_apply_constant(frame, insn);
 		break;
 	case 0x01:		/* ADD, SUB, MOV */
 	case 0x29:
 	case 0x89:
 		if (insn_rm_is_sp(insn))
-			frame_set_unknown(frame);
+			scan_frame_set_unknown(frame);
 		break;
 	case 0x03:		/* ADD, SUB, MOV, LEA */
 	case 0x2b:
 	case 0x8b:
 	case 0x8d:
 		if (insn_reg_is_sp(insn))
-			frame_set_unknown(frame);
+			scan_frame_set_unknown(frame);
 		break;
 	case 0xc8:		/* ENTER */
-		frame_set_unknown(frame);
+		scan_frame_set_unknown(frame);
 		break;
 	}
 }
 
 #define PREFIX_NOTRACK		0x3e
 
-/* Jumps with an index, or to what is not an ENDBR, are those of a table. */
+/* A jump with an index, or to a target without ENDBR, is that of a jump table. */
 static bool is_table_jump(const struct insn *insn)
 {
 	return has_prefix(insn, PREFIX_NOTRACK) ||
@@ -209,8 +208,8 @@ static bool is_table_jump(const struct insn *insn)
 }
 
 /*
- * jmp *table(,%reg,8): the addresses in the table are found with all others that
- * are in data.
+ * True for jmp *table(,%reg,8): text_index_learn_data() finds the addresses in the
+ * table.
  */
 static bool is_absolute_table_jump(const struct insn *insn)
 {
@@ -222,17 +221,17 @@ static bool is_absolute_table_jump(const struct insn *insn)
 }
 
 /*
- * Does this indirect jump leave the function, for another one that returns to
- * the caller? Where the frame is released, or there has not been one.
+ * True if this indirect jump leaves the function for another one, which returns to the
+ * caller: the frame is released there, or there was none.
  */
-static bool is_tail_call(const struct frame *frame, const struct insn *insn)
+static bool is_tail_call(const struct scan_frame *frame, const struct insn *insn)
 {
 	if (insn_opcode(insn) == 0xff && is_table_jump(insn))
 		return false;
 	return frame->exact ? !frame->depth : frame->depth < 0;
 }
 
-/* Does what comes next have to be reached from elsewhere? */
+/* True if only a branch from elsewhere can reach the next instruction. */
 static bool insn_never_falls_through(const struct insn *insn)
 {
 	switch (insn_opcode(insn)) {
@@ -266,7 +265,7 @@ static bool is_endbr_insn(const struct insn *insn)
 	       insn->modrm.bytes[0] == 0xfa;
 }
 
-/* Addresses in operands other than of branches: the instruction ends at @end. */
+/* Add the addresses in operands of an instruction that ends at @end and is no branch. */
 static void branch_map_add_operands(const struct branch_map *map, const struct insn *insn,
 				    unsigned long end)
 {
@@ -282,8 +281,8 @@ static void branch_map_add_operands(const struct branch_map *map, const struct i
 		branch_map_add(map, (long)insn->immediate.value);
 }
 
-/* Returns true unless it is known where the instruction can jump to. */
-static bool branch_map_add_insn(const struct branch_map *map, struct frame *frame,
+/* Add the targets of an instruction. Returns true if some of them are unknown. */
+static bool branch_map_add_insn(const struct branch_map *map, struct scan_frame *frame,
 				const struct insn *insn, unsigned long addr,
 				bool (*is_thunk)(unsigned long addr))
 {
@@ -300,7 +299,7 @@ static bool branch_map_add_insn(const struct branch_map *map, struct frame *fram
 		branch_map_add(map, target);
 		indirect = !is_call_insn(insn) && is_thunk(target);
 		if (!is_call_insn(insn))
-			frame_remember_jump(frame, target);
+			scan_frame_remember_jump(frame, target);
 	} else {
 		branch_map_add_operands(map, insn, end);
 	}
@@ -313,17 +312,17 @@ static size_t cfi_data_size(const u8 *code, size_t len)
 }
 
 /*
- * A breakpoint that execution may come to is a debugger's, and hides an
- * instruction of unknown length. Behind a way out it is padding.
+ * A breakpoint that execution may reach is a debugger's and hides an instruction of
+ * unknown length. After an unconditional jump or return it is padding.
  */
-static bool is_debugger_breakpoint(const u8 *code, bool behind_way_out)
+static bool is_debugger_breakpoint(const u8 *code, bool after_jump)
 {
-	return code[0] == INT3_INSN_OPCODE && !behind_way_out;
+	return code[0] == INT3_INSN_OPCODE && !after_jump;
 }
 
 /*
- * A jump to a thunk that was patched to go to where the register says is shorter:
- * INT3 and a NOP, one or two bytes long, fill it up.
+ * A jump to a thunk that was patched into an indirect jump has become shorter. INT3 and
+ * a NOP of one or two bytes fill the rest.
  */
 static size_t thunk_filler_size(const struct insn *insn, const u8 *code, size_t len)
 {
@@ -345,36 +344,37 @@ static bool is_int3_padding(const u8 *code, size_t len)
 }
 
 /**
- * branches_scan_function() - Note where the code of a function can go to
- * @map: what to note it in
- * @code: a copy of the function's bytes, from its symbol to the next one
- * @len: how many
- * @addr: the address they are executed at; it is noted too
- * @is_thunk: tells if a jump to an address is a jump to what a register holds
+ * branches_scan_function() - Add the branch targets of a function to a map
+ * @map: The map to add to.
+ * @code: A copy of the function's bytes, from its symbol to the next one.
+ * @len: The number of bytes.
+ * @addr: The address at which the bytes are executed; it is added, too.
+ * @is_thunk: Returns true if a jump to an address is a jump to a register's content.
  *
- * All of the function is noted if it has an indirect jump that cannot be taken
- * for a tail call, or a byte that no instruction begins with. From there on it
- * is decoded as well as it goes, for the sake of other functions.
+ * All of the function is added if it has an indirect jump that may not be a tail call,
+ * or a byte at which no instruction starts. After such a byte decoding continues at
+ * the next one, to find targets in other functions.
  *
- * Context: any. Pure: nothing is read but @code, nothing written but @map.
+ * Context: Any. Pure: reads only @code, writes only @map.
  */
 void branches_scan_function(const struct branch_map *map, const u8 *code, size_t len,
 			    unsigned long addr, bool (*is_thunk)(unsigned long addr))
 {
-	bool opaque = is_static_call_tramp(code, len), behind_way_out = false;
-	struct frame frame = { .exact = true };
+	bool opaque = is_static_call_tramp(code, len), after_jump = false;
+	struct scan_frame frame = { .exact = true };
 	struct insn insn;
 	size_t pos, data;
 
 	branch_map_add(map, addr);
-	for (pos = 0; pos < len && !is_int3_padding(code + pos, len - pos); pos += insn.length) {
+	for (pos = 0; pos < len && !is_int3_padding(code + pos, len - pos);
+	     pos += insn.length) {
 		data = cfi_data_size(code + pos, len - pos);
 		if (data) {
 			branch_map_add_range(map, addr + pos, data + 1);
 			insn.length = data;
 			continue;
 		}
-		if (is_debugger_breakpoint(code + pos, behind_way_out) ||
+		if (is_debugger_breakpoint(code + pos, after_jump) ||
 		    insn_decode(&insn, code + pos, len - pos, INSN_MODE_64)) {
 			opaque = true;
 			insn.length = 1;
@@ -382,13 +382,13 @@ void branches_scan_function(const struct branch_map *map, const u8 *code, size_t
 		}
 		if (branch_map_add_insn(map, &frame, &insn, addr + pos, is_thunk))
 			opaque = true;
-		frame_apply_insn(&frame, &insn);
-		behind_way_out = insn_never_falls_through(&insn);
-		if (!behind_way_out)
+		scan_frame_apply_insn(&frame, &insn);
+		after_jump = insn_never_falls_through(&insn);
+		if (!after_jump)
 			continue;
 		insn.length += thunk_filler_size(&insn, code + pos + insn.length,
 						 len - pos - insn.length);
-		frame_recall_jump(&frame, addr + pos + insn.length);
+		scan_frame_recall_jump(&frame, addr + pos + insn.length);
 	}
 	if (opaque)
 		branch_map_add_range(map, addr, len);
@@ -398,15 +398,15 @@ EXPORT_SYMBOL_IF_KUNIT(branches_scan_function);
 /* ------------------------------------------------------- the index of a text */
 
 /**
- * enum learning - What to do next for an index
- * @LEARN_TABLES:	Read the tables that tell of places in the text.
- * @LEARN_RODATA:	Look for addresses in data that never changes,
- * @LEARN_RO_AFTER_INIT: in that of a module which does not change any more,
- * @LEARN_DATA:		and in that which does.
- * @LEARN_CODE:		Read the functions from &text_index.next on.
- * @LEARNED:		Nothing.
+ * enum learn_step - Next step in building an index
+ * @LEARN_TABLES:	Read the tables with addresses in the text.
+ * @LEARN_RODATA:	Search read-only data for addresses.
+ * @LEARN_RO_AFTER_INIT: Search a module's data that is read-only after init.
+ * @LEARN_DATA:		Search writable data.
+ * @LEARN_CODE:		Scan the functions from &text_index.next on.
+ * @LEARNED:		Nothing is left: the index is complete.
  */
-enum learning {
+enum learn_step {
 	LEARN_TABLES,
 	LEARN_RODATA,
 	LEARN_RO_AFTER_INIT,
@@ -415,39 +415,39 @@ enum learning {
 	LEARNED,
 };
 
-/* An area of data to look for addresses in. */
-struct area {
+/* An area of data to search for addresses. */
+struct data_area {
 	const void *start;
 	unsigned long size;
 };
 
 /**
- * struct text_index - What can be jumped to in a text
- * @list:	In @text_indices.
- * @mod:	Whose text it is, NULL for the core kernel's.
- * @map:	The text, and what is known of it.
- * @learning:	What is to be done; the index can be used if nothing is.
- * @next:	The symbol to go on with.
- * @starts:	The symbols of a module while its code is being read: to ask
- *		kallsyms for each would go through all of them every time. Of the
- *		core kernel's text, NULL.
+ * struct text_index - Branch targets in the text of the core kernel or a module
+ * @list:	In text_indices.
+ * @mod:	The module, or NULL for the core kernel.
+ * @map:	The text and its branch targets found so far.
+ * @step:	The next step; at LEARNED the index can be used.
+ * @next:	Start of the symbol at which LEARN_CODE continues.
+ * @starts:	A bit for each byte of a module's text, set if a symbol starts there,
+ *		until the code is scanned: kallsyms would walk all symbols for each
+ *		look-up. NULL for the core kernel.
  * @extable:	The exception table, of @nr_extable entries.
- * @nr_extable:	See @extable.
+ * @nr_extable:	Number of entries of @extable.
  *
- * All of it is guarded by kprobe_mutex.
+ * kprobe_mutex guards all fields.
  */
 struct text_index {
 	struct list_head list;
 	const struct module *mod;
 	struct branch_map map;
-	enum learning learning;
+	enum learn_step step;
 	unsigned long next;
 	unsigned long *starts;
 	const struct exception_table_entry *extable;
 	unsigned int nr_extable;
 };
 
-/* Guarded by kprobe_mutex. */
+/* All indices. kprobe_mutex guards the list. */
 static LIST_HEAD(text_indices);
 
 static struct text_index *text_index_find(unsigned long addr)
@@ -477,7 +477,7 @@ static unsigned long *text_bitmap_alloc(unsigned long size)
 	return kvcalloc(BITS_TO_LONGS(size), sizeof(long), GFP_KERNEL);
 }
 
-/* Fill in the rest of an index that knows whose it is and where. */
+/* Allocate the bitmaps of an index whose module and text are set. */
 static bool text_index_alloc_bitmaps(struct text_index *index)
 {
 	index->next = index->map.start;
@@ -495,7 +495,7 @@ static void text_index_add_fixups(const struct text_index *index)
 		branch_map_add(&index->map, (unsigned long)&e->fixup + e->fixup);
 }
 
-/* Inlined static calls; as a tail call it may be a Jcc of one byte more. */
+/* Add inlined static calls. As a tail call, one may be a Jcc, one byte longer. */
 static void branch_map_add_static_calls(const struct branch_map *map,
 					const struct static_call_site *site,
 					const struct static_call_site *stop)
@@ -506,7 +506,7 @@ static void branch_map_add_static_calls(const struct branch_map *map,
 }
 
 #ifdef CONFIG_JUMP_LABEL
-/* As a jump, or as a NOP of the same size. */
+/* The size of a jump label, a jump or a NOP of the same size. */
 static size_t jump_label_size(unsigned long addr)
 {
 	u8 opcode;
@@ -524,7 +524,7 @@ static void branch_map_add_jump_labels(const struct branch_map *map,
 	for (; entry < stop; entry++) {
 		unsigned long addr = jump_entry_code(entry);
 
-		/* The others are of init text, which may be gone. */
+		/* Entries of init text are outside; that text may be freed. */
 		if (addr - map->start >= map->size)
 			continue;
 		branch_map_add_range(map, addr, jump_label_size(addr));
@@ -569,8 +569,8 @@ static void text_index_add_module_tables(const struct text_index *index)
 }
 
 /*
- * The module whose text it is, if that is there to stay and complete. That of a
- * live patch is not: it is relocated when what it patches is loaded.
+ * Return the live module whose text @addr is in, or NULL. Livepatch modules do not
+ * count: they are relocated again when the module that they patch is loaded.
  */
 static const struct module *find_live_module(unsigned long addr)
 {
@@ -583,8 +583,8 @@ static const struct module *find_live_module(unsigned long addr)
 }
 
 /*
- * Called with module_mutex held, which tells when the entries for init text are
- * taken from both ends of the exception table. They stay in memory.
+ * module_mutex is held, so that the entries for init text are not being trimmed from
+ * the exception table. The table stays in memory after that.
  */
 static int text_index_add_symbol(void *data, const char *name, unsigned long addr)
 {
@@ -612,12 +612,12 @@ static struct text_index *text_index_alloc_module(const struct module *mod)
 	return_ptr(index);
 }
 
-static struct area module_data_area(const struct module *mod, enum learning what)
+static struct data_area module_data_area(const struct module *mod, enum learn_step what)
 {
 	enum mod_mem_type type = what == LEARN_RODATA ? MOD_RODATA :
 				 what == LEARN_RO_AFTER_INIT ? MOD_RO_AFTER_INIT : MOD_DATA;
 
-	return (struct area){ mod->mem[type].base, mod->mem[type].size };
+	return (struct data_area){ mod->mem[type].base, mod->mem[type].size };
 }
 #else
 static void text_index_add_module_tables(const struct text_index *index)
@@ -634,13 +634,13 @@ static struct text_index *text_index_alloc_module(const struct module *mod)
 	return NULL;
 }
 
-static struct area module_data_area(const struct module *mod, enum learning what)
+static struct data_area module_data_area(const struct module *mod, enum learn_step what)
 {
-	return (struct area){};
+	return (struct data_area){};
 }
 #endif
 
-/* ------------------------------------------------------------------ learning */
+/* ------------------------------------------------------- building the indices */
 
 static struct text_index *text_index_alloc_core(void)
 {
@@ -655,7 +655,7 @@ static struct text_index *text_index_alloc_core(void)
 	return text_index_alloc_bitmaps(index) ? no_free_ptr(index) : NULL;
 }
 
-/* Begin the index of the text that an address is in. */
+/* Create the index, still empty, of the text that an address is in. */
 static int text_index_create(unsigned long addr)
 {
 	const struct module *mod = NULL;
@@ -685,23 +685,23 @@ static void text_index_learn_tables(const struct text_index *index)
 				    __stop_static_call_sites);
 }
 
-static struct area core_data_area(enum learning what)
+static struct data_area core_data_area(enum learn_step what)
 {
 	switch (what) {
-	case LEARN_RODATA:	/* with what does not change after init */
-		return (struct area){ __start_rodata, __end_rodata - __start_rodata };
+	case LEARN_RODATA:	/* includes data that is read-only after init */
+		return (struct data_area){ __start_rodata, __end_rodata - __start_rodata };
 	case LEARN_DATA:
-		return (struct area){ _sdata, _edata - _sdata };
+		return (struct data_area){ _sdata, _edata - _sdata };
 	default:
-		return (struct area){};
+		return (struct data_area){};
 	}
 }
 
-/* Words that may change as they are read, and hold anything. */
+/* Add all words of data that are addresses in the text. They may change meanwhile. */
 static void text_index_learn_data(const struct text_index *index)
 {
-	struct area area = index->mod ? module_data_area(index->mod, index->learning) :
-					core_data_area(index->learning);
+	struct data_area area = index->mod ? module_data_area(index->mod, index->step) :
+					core_data_area(index->step);
 	const unsigned long *word = area.start;
 
 	for (; area.size >= sizeof(*word); area.size -= sizeof(*word), word++)
@@ -714,8 +714,8 @@ static bool is_in_array(unsigned long addr, const void *array, size_t size)
 }
 
 /*
- * There are thunks of several kinds, and some are on pages of their own. No other
- * jump of the text leads out of it.
+ * Thunks are of several kinds, some on pages of their own. No other jump leaves the
+ * text.
  */
 static bool is_indirect_thunk(unsigned long addr)
 {
@@ -734,7 +734,7 @@ static bool is_indirect_thunk(unsigned long addr)
 	       !is_module_text_address(addr);
 }
 
-/* Where the symbol ends that begins at an address, or the text. */
+/* The end of the symbol that starts at @addr, or of the text. */
 static unsigned long text_symbol_end(const struct text_index *index, unsigned long addr)
 {
 	const struct branch_map *map = &index->map;
@@ -749,7 +749,7 @@ static unsigned long text_symbol_end(const struct text_index *index, unsigned lo
 	return min(end, addr - offset + size);
 }
 
-/* How much text is read at a time, unless a function is longer. */
+/* Bytes of text read at a time, unless a function is longer. */
 #define LEARN_SIZE	SZ_64K
 
 static int text_index_learn_code(struct text_index *index)
@@ -768,7 +768,8 @@ static int text_index_learn_code(struct text_index *index)
 
 	while (index->next < end && next <= start + len) {
 		branches_scan_function(&index->map, code + (index->next - start),
-				       next - index->next, index->next, is_indirect_thunk);
+				       next - index->next, index->next,
+				       is_indirect_thunk);
 		cond_resched();
 		index->next = next;
 		next = next < end ? text_symbol_end(index, next) : next;
@@ -780,21 +781,21 @@ static void text_index_complete(struct text_index *index)
 {
 	kvfree(index->starts);
 	index->starts = NULL;
-	index->learning = LEARNED;
+	index->step = LEARNED;
 }
 
 /**
- * branches_learn() - Get to know what can be jumped to, a bit more
- * @addr: an address in the text to be known
+ * branches_learn() - Do one step in building the index of a text
+ * @addr: An address in the text.
  *
- * One step takes a few milliseconds at most; a module may go between two.
+ * A step takes a few milliseconds at most. A module may be unloaded between two steps.
  *
- * Context: process, may sleep; kprobe_mutex is held. Takes text_mutex and
+ * Context: Process, may sleep; kprobe_mutex is held. Takes text_mutex and
  *	    module_mutex.
- * Return: 1 if there is more to be done, 0 if branches_check() can be asked for
- *	   this text, -ENOMEM, or -EINVAL if the text is neither the core kernel's
- *	   nor a live module's, or only there for initialisation: a module that is
- *	   being loaded has to be tried again when it is live
+ * Return: 1 if another step is needed; 0 if branches_check() can be called for this
+ *	   text; -ENOMEM; -EINVAL if the text is neither the core kernel's nor a live
+ *	   module's, or is init text: callers must try again once a module that is
+ *	   being loaded is live.
  */
 int branches_learn(unsigned long addr)
 {
@@ -804,7 +805,7 @@ int branches_learn(unsigned long addr)
 	if (!index)
 		return text_index_create(addr) ?: 1;
 
-	switch (index->learning) {
+	switch (index->step) {
 	case LEARN_TABLES:
 		text_index_learn_tables(index);
 		break;
@@ -821,11 +822,11 @@ int branches_learn(unsigned long addr)
 	case LEARNED:
 		return 0;
 	}
-	index->learning++;
+	index->step++;
 	return 1;
 }
 
-/* ---------------------------------------------------------------------- asking */
+/* -------------------------------------------------------------------- checking */
 
 static bool is_text_reserved(unsigned long addr, unsigned int size)
 {
@@ -844,17 +845,16 @@ static bool is_crossing_symbols(unsigned long addr, unsigned int size)
 }
 
 /**
- * branches_check() - Can instructions be displaced by a jump?
- * @addr: the address of the first one
- * @size: how many bytes they have, not 0
+ * branches_check() - Check if a jump may displace instructions
+ * @addr: The address of the first instruction.
+ * @size: The size of the instructions in bytes, not 0.
  *
- * The first byte can be jumped to: the others must not be.
+ * The first byte may be a branch target, the others must not be.
  *
- * Context: process; kprobe_mutex, jump_label_lock() and text_mutex are held.
- * Return: 0 if they can, -EAGAIN if branches_learn() has to be called for the
- *	   text, -EBUSY if somebody else patches them, -ERANGE if they do not
- *	   belong to the same function, or -EADDRINUSE if there may be a jump to one
- *	   of them
+ * Context: Process; kprobe_mutex, jump_label_lock() and text_mutex are held.
+ * Return: 0 if it may; -EAGAIN if branches_learn() must be called for the text first;
+ *	   -EBUSY if another user of the text patches them; -ERANGE if they are not in
+ *	   the same function; -EADDRINUSE if there may be a branch into them.
  */
 int branches_check(unsigned long addr, unsigned int size)
 {
@@ -862,7 +862,7 @@ int branches_check(unsigned long addr, unsigned int size)
 	const struct branch_map *map;
 	unsigned long offset;
 
-	if (!index || index->learning != LEARNED)
+	if (!index || index->step != LEARNED)
 		return -EAGAIN;
 	map = &index->map;
 	offset = addr - map->start;
@@ -873,7 +873,7 @@ int branches_check(unsigned long addr, unsigned int size)
 	    ftrace_text_reserved((void *)addr, (void *)(addr + size - 1)))
 		return -EBUSY;
 
-	/* What is reserved by others has more than one byte. */
+	/* Reserved text has more than one byte, so a bit is set after the first. */
 	if (find_next_bit(map->bits, offset + size, offset + 1) >= offset + size)
 		return 0;
 	if (is_text_reserved(addr, size))
@@ -882,10 +882,10 @@ int branches_check(unsigned long addr, unsigned int size)
 }
 
 /**
- * branches_forget() - A module is going: drop what is known of its text
- * @mod: the module
+ * branches_forget() - Free the index of a module that is being unloaded
+ * @mod: The module.
  *
- * Context: process, may sleep; kprobe_mutex is held.
+ * Context: Process, may sleep; kprobe_mutex is held.
  */
 void branches_forget(const struct module *mod)
 {
