@@ -350,7 +350,8 @@ static kprobe_opcode_t *detour_rest(const struct arch_optimized_insn *op)
  */
 static int detour_make_first_half(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
-	const void *handler = site->only ? (void *)site->only->pre_handler : kprobe_detour_slow;
+	const void *handler = site->only ? (void *)site->only->pre_handler :
+					   (void *)kprobe_detour_slow;
 	const kprobe_opcode_t *addr = site->kp.addr;
 	u8 code[MAX_OPTINSN_SIZE];
 	bool falls_through;
@@ -376,7 +377,8 @@ static int detour_make_first_half(struct arch_optimized_insn *op, struct kprobe_
 static int detour_make_second_half(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
 	bool direct = site->only && site->only->post_handler;
-	const void *handler = direct ? (void *)site->only->post_handler : kprobe_detour_post_slow;
+	const void *handler = direct ? (void *)site->only->post_handler :
+				       (void *)kprobe_detour_post_slow;
 	const kprobe_opcode_t *addr = site->kp.addr, *next = addr + site->kp.ainsn.size;
 	u8 code[MAX_POST_OPTINSN_SIZE];
 	int len;

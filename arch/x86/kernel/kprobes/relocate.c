@@ -95,6 +95,10 @@ enum displaced_form {
 	DISPLACED_CALL_AWAY,	/* becomes a push and an indirect JMP; is the last */
 };
 
+/* ModRM.reg of opcode ff. */
+#define MODRM_REG_CALL		2
+#define MODRM_REG_JMP		4
+
 #define JCC32_INSN_SIZE		6
 #define JCC32_OPCODE		0x0f80
 
@@ -371,8 +375,9 @@ static int relocate_jmp_of_call(u8 *buf, const struct insn *insn, unsigned long 
 {
 	int len = relocate_insn(buf, insn, from, to);
 
-	if (len > 0)	/* ModRM.reg: from 2, CALL, to 4, JMP */
-		buf[displacement_offset(insn) - insn->sib.nbytes - 1] ^= (2 ^ 4) << 3;
+	if (len > 0)
+		buf[displacement_offset(insn) - insn->sib.nbytes - 1] ^=
+			(MODRM_REG_CALL ^ MODRM_REG_JMP) << 3;
 	return len;
 }
 
