@@ -11,6 +11,9 @@
  *			probes that are hit by a breakpoint or through ftrace;
  *			debug.kprobes-optimization has to be 0
  *	optimized	the same for jumps; it has to be 1
+ *	places		hits of breakpoints at hundreds of places: how many there are, what
+ *			all of them take, the least and the most that one takes, and how
+ *			many take more than the least; again, with 0
  *	parallel	how many hits there are in a second on two CPUs, of one probe
  *			and of one for each CPU; again, with 0
  *	parallel-optimized	the same for jumps
@@ -31,6 +34,7 @@
 #include <linux/kprobes.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
+#include <linux/limits.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
@@ -39,6 +43,12 @@
 #include <linux/slab.h>
 #include <linux/sprintf.h>
 #include <linux/string.h>
+#include <linux/stringify.h>
+#include <linux/timex.h>
+
+#ifdef CONFIG_X86
+#include <asm/asm.h>
+#endif
 
 #define ROUNDS		20	/* the fastest counts */
 #define CALLS		512	/* a round */
@@ -64,10 +74,19 @@ struct functions {
 	const char *name;
 };
 
+#ifdef CONFIG_X86
+#define CLOBBERED	_ASM_AX, "memory"
+#else
+#define CLOBBERED	"memory"
+#endif
+
+static int counter;
+
 #define DEFINE_FUNCTION(name, attributes, insns)			\
 static attributes void name(void)					\
 {									\
-	asm volatile(insns : : "i" (__COUNTER__));			\
+	asm volatile(insns						\
+		     : "+m" (counter) : "i" (__COUNTER__) : CLOBBERED);	\
 }
 
 /* Of the kind that what##_function() defines. */
@@ -100,11 +119,29 @@ DEFINE_FUNCTIONS(nops);
 #define traced_function(name)	DEFINE_FUNCTION(name, noinline, NOPS)
 DEFINE_FUNCTIONS(traced);
 
-/* What these begin with is not run elsewhere, but done by the breakpoint's handler. */
 #ifdef CONFIG_X86
+/* What these begin with is not run elsewhere, but done by the breakpoint's handler. */
 #define JUMP			"jmp 1f; 1:"
 #define jump_function(name)	DEFINE_FUNCTION(name, noinline notrace, JUMP)
 DEFINE_FUNCTIONS(jump);
+
+/* What most begin with does something: it is run elsewhere. */
+#define MOV			"mov %%" _ASM_SP ", %%" _ASM_AX ";" NOPS
+#define mov_function(name)	DEFINE_FUNCTION(name, noinline notrace, MOV)
+DEFINE_FUNCTIONS(mov);
+
+#define PUSH			"push %%" _ASM_AX "; pop %%" _ASM_AX ";" NOPS
+#define push_function(name)	DEFINE_FUNCTION(name, noinline notrace, PUSH)
+DEFINE_FUNCTIONS(push);
+
+#define LEA			"lea 8(%%" _ASM_SP "), %%" _ASM_AX ";" NOPS
+#define lea_function(name)	DEFINE_FUNCTION(name, noinline notrace, LEA)
+DEFINE_FUNCTIONS(lea);
+
+/* Of 64 bits, it is relative to the instruction pointer. */
+#define ADD			"addl $1, %0;" NOPS
+#define add_function(name)	DEFINE_FUNCTION(name, noinline notrace, ADD)
+DEFINE_FUNCTIONS(add);
 #endif
 
 static int on_hit(struct kprobe *p, struct pt_regs *regs)
@@ -130,6 +167,7 @@ static int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
  * @post:	The post handler, or NULL.
  * @returns:	Whether it is a return probe.
  * @optimized:	Whether to wait until it has been optimised.
+ * @parallel:	Whether it is one of those to be hit on all CPUs, too.
  */
 struct bench {
 	const char *name;
@@ -137,20 +175,37 @@ struct bench {
 	kprobe_post_handler_t post;
 	bool returns;
 	bool optimized;
+	bool parallel;
 };
 
 static const struct bench benches[] = {
-	{ "breakpoint", &nops },
-#ifdef CONFIG_X86
-	{ "emulated", &jump },
-#endif
+	{ "breakpoint", &nops, .parallel = true },
 	{ "post", &nops, .post = after_hit },
 	{ "return", &nops, .returns = true },
-	{ "fentry", &traced },
+	{ "fentry", &traced, .parallel = true },
 	{ "fentry-return", &traced, .returns = true },
-	{ "optimized", &nops, .optimized = true },
+	{ "optimized", &nops, .optimized = true, .parallel = true },
 	{ "optimized-post", &nops, .post = after_hit, .optimized = true },
 	{ "optimized-return", &nops, .returns = true, .optimized = true },
+#ifdef CONFIG_X86
+	{ "emulated", &jump },
+	{ "mov", &mov },
+	{ "mov-post", &mov, .post = after_hit },
+	{ "mov-optimized", &mov, .optimized = true },
+	{ "mov-optimized-post", &mov, .post = after_hit, .optimized = true },
+	{ "push", &push },
+	{ "push-post", &push, .post = after_hit },
+	{ "push-optimized", &push, .optimized = true },
+	{ "push-optimized-post", &push, .post = after_hit, .optimized = true },
+	{ "lea", &lea },
+	{ "lea-post", &lea, .post = after_hit },
+	{ "lea-optimized", &lea, .optimized = true },
+	{ "lea-optimized-post", &lea, .post = after_hit, .optimized = true },
+	{ "add", &add },
+	{ "add-post", &add, .post = after_hit },
+	{ "add-optimized", &add, .optimized = true },
+	{ "add-optimized-post", &add, .post = after_hit, .optimized = true },
+#endif
 };
 
 /**
@@ -297,6 +352,105 @@ static int run_benches(bool optimized)
 	return failed;
 }
 
+/* --------------------------------------------------------------- many places */
+
+#ifdef CONFIG_X86
+#define PLACES		512
+
+/* Many places with nothing between them: what differs is how far a probe is looked for. */
+static noinline notrace void bench_places(void)
+{
+	asm volatile(".rept " __stringify(PLACES) "; nop; .endr");
+}
+
+/**
+ * struct places - Probes all over a function
+ * @kprobe:	One for each place, in their order.
+ * @kprobes:	The array for their registration.
+ * @stamp:	When the handler of each was called.
+ * @least:	What the fastest hit took, from the handler before to this one.
+ */
+struct places {
+	struct kprobe kprobe[PLACES];
+	struct kprobe *kprobes[PLACES];
+	u64 stamp[PLACES];
+	u64 least[PLACES];
+};
+
+static struct places places;
+
+static int on_place(struct kprobe *p, struct pt_regs *regs)
+{
+	places.stamp[p - places.kprobe] = get_cycles();
+	return 0;
+}
+
+static int attach_places(void)
+{
+	for (unsigned int i = 0; i < PLACES; i++) {
+		places.kprobe[i] = (struct kprobe){
+			.symbol_name	= "bench_places",
+			.offset		= i,
+			.pre_handler	= on_place,
+		};
+		places.kprobes[i] = &places.kprobe[i];
+		places.least[i] = U64_MAX;
+	}
+	return register_kprobes(places.kprobes, PLACES);
+}
+
+static void hit_places(void)
+{
+	unsigned long flags;
+
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		local_irq_save(flags);
+		bench_places();
+		local_irq_restore(flags);
+		for (unsigned int i = 1; i < PLACES; i++)
+			places.least[i] = min(places.least[i],
+					      places.stamp[i] - places.stamp[i - 1]);
+	}
+}
+
+/* Of the first one it is not known when it began. */
+static void report_places(void)
+{
+	u64 sum = 0, least = U64_MAX, most = 0;
+	unsigned int dearer = 0;
+
+	for (unsigned int i = 1; i < PLACES; i++) {
+		sum += places.least[i];
+		least = min(least, places.least[i]);
+		most = max(most, places.least[i]);
+	}
+	for (unsigned int i = 1; i < PLACES; i++)
+		dearer += places.least[i] > least;
+	pr_info("places %u\n", PLACES - 1);
+	pr_info("places-sum %llu\n", sum);
+	pr_info("places-least %llu\n", least);
+	pr_info("places-most %llu\n", most);
+	pr_info("places-dearer %u\n", dearer);
+}
+
+static int run_places(void)
+{
+	int err = attach_places();
+
+	if (err)
+		return err;
+	hit_places();
+	unregister_kprobes(places.kprobes, PLACES);
+	report_places();
+	return 0;
+}
+#else
+static int run_places(void)
+{
+	return -EOPNOTSUPP;
+}
+#endif
+
 /* --------------------------------------------------------------- hits on all CPUs */
 
 /**
@@ -378,7 +532,7 @@ static int run_parallels(bool optimized)
 	for (unsigned int i = 0; i < ARRAY_SIZE(benches) && !err; i++) {
 		const struct bench *bench = &benches[i];
 
-		if (bench->optimized != optimized || bench->post || bench->returns)
+		if (bench->optimized != optimized || !bench->parallel)
 			continue;
 		err = run_parallel(bench, true);
 		if (!err)
@@ -405,12 +559,14 @@ static int run(const char *kind, const struct kernel_param *param)
 		return run_parallels(false);
 	if (sysfs_streq(kind, "parallel-optimized"))
 		return run_parallels(true);
+	if (sysfs_streq(kind, "places"))
+		return run_places();
 	return -EINVAL;
 }
 
 static const struct kernel_param_ops run_ops = { .set = run };
 module_param_cb(run, &run_ops, NULL, 0200);
-MODULE_PARM_DESC(run, "write what to measure: plain, optimized, parallel or parallel-optimized");
+MODULE_PARM_DESC(run, "write what to measure: plain, optimized, places, parallel or parallel-optimized");
 
 /* Nothing is left to be undone. */
 static int __init bench_init(void)
