@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Kernel probes: the public API, and registration as a transaction
+ * Kernel probes: the public API and the registration transaction
  */
 #include "kprobes/internal.h"
 
@@ -16,23 +16,23 @@
 #include <linux/slab.h>
 #include <linux/sort.h>
 
-/* Which probes and sites there are, and their states: see internal.h. */
+/* Serialises registration. Guards the probes, the sites and their states. */
 DEFINE_MUTEX(kprobe_mutex);
 
 /* ---------------------------------------------------------- registration */
 
 /**
- * struct kprobe_request - A probe on its way to be registered
+ * struct kprobe_request - Probe that is being registered
  * @p:		The probe.
- * @where:	What its address has been resolved to.
- * @site:	The site there, from preparation on.
- * @addr:	The probe's address as the caller gave it, for undoing.
- * @pre_handler:	And its handlers,
- * @post_handler:	of which a kind of probes has its own,
- * @nmissed:	its count of missed hits,
- * @number:	the number of its last registration,
- * @flags:	its flags,
- * @opcode:	and what it displaced last.
+ * @where:	The address that the probe was resolved to.
+ * @site:	The site at that address, from preparation on.
+ * @addr:	The address as the caller gave it, to be restored on failure.
+ * @pre_handler:	The caller's pre handler, to be restored on failure.
+ * @post_handler:	The caller's post handler, to be restored on failure.
+ * @nmissed:	The previous count of missed hits, to be restored on failure.
+ * @number:	The previous registration number, to be restored on failure.
+ * @flags:	The caller's flags, to be restored on failure.
+ * @opcode:	The previous displaced opcode, to be restored on failure.
  */
 struct kprobe_request {
 	struct kprobe *p;
@@ -48,14 +48,14 @@ struct kprobe_request {
 };
 
 /**
- * struct kprobe_transaction - Probes on their way to be registered together
+ * struct kprobe_transaction - Probes that are being registered together
  * @reqs:	The probes, in the order of the caller's array.
- * @num:	How many.
- * @kind:	What kind of probes they are.
- * @prepared:	How many @kind has prepared.
- * @good:	How many have passed all checks so far. The first one that has not is
- *		at this index: what comes after it is not looked at any more.
- * @err:	The error of that one, or 0.
+ * @num:	The number of probes.
+ * @kind:	The kind of the probes.
+ * @prepared:	The number of probes that @kind has prepared.
+ * @good:	The number of probes that have passed all checks so far. It is the
+ *	index of the first one that failed: later ones are not checked.
+ * @err:	The error of that probe, or 0.
  */
 struct kprobe_transaction {
 	struct kprobe_request *reqs;
@@ -66,17 +66,17 @@ struct kprobe_transaction {
 	int err;
 };
 
-static void fail_request(struct kprobe_transaction *ta, int i, int err)
+static void kprobes_set_failed(struct kprobe_transaction *ta, int i, int err)
 {
 	ta->good = i;
 	ta->err = err;
 }
 
 /*
- * Unlink probes: what their links held is of no meaning. On the way they are in
- * a list of their own once, which finds those that are named twice.
+ * Initialise the links of probes that are not registered. A private list that holds
+ * each probe for a moment reveals a probe that the array names twice.
  */
-static int check_new_probes(struct kprobe **kps, int num)
+static int kprobes_check_unregistered(struct kprobe **kps, int num)
 {
 	struct kprobe *again = NULL;
 	LIST_HEAD(seen);
@@ -104,7 +104,7 @@ static int check_new_probes(struct kprobe **kps, int num)
 	return 0;
 }
 
-static int collect_probes(struct kprobe **kps, struct kprobe_transaction *ta)
+static int kprobes_collect_requests(struct kprobe **kps, struct kprobe_transaction *ta)
 {
 	for (int i = 0; i < ta->num; i++) {
 		struct kprobe *p = kps[i];
@@ -120,10 +120,10 @@ static int collect_probes(struct kprobe **kps, struct kprobe_transaction *ta)
 			.opcode	 = p->opcode,
 		};
 	}
-	return check_new_probes(kps, ta->num);
+	return kprobes_check_unregistered(kps, ta->num);
 }
 
-static void resolve_requests(struct kprobe_transaction *ta)
+static void kprobes_resolve_requests(struct kprobe_transaction *ta)
 {
 	struct kprobe_address last = { };
 	int err;
@@ -135,14 +135,14 @@ static void resolve_requests(struct kprobe_transaction *ta)
 		if (!err && ta->kind)
 			err = ta->kind->prepare(req->p, &req->where);
 		if (err)
-			fail_request(ta, i, err);
+			kprobes_set_failed(ta, i, err);
 		else
 			ta->prepared++;
 		cond_resched_tasks_rcu_qs();
 	}
 }
 
-static int compare_requests(const void *a, const void *b)
+static int kprobe_request_cmp(const void *a, const void *b)
 {
 	const struct kprobe_request *const *left = a, *const *right = b;
 
@@ -151,8 +151,8 @@ static int compare_requests(const void *a, const void *b)
 	return (*left)->where.addr < (*right)->where.addr ? -1 : 1;
 }
 
-/* The requests that are good so far, in the order of addresses: each function is decoded once. */
-static struct kprobe_request **sort_requests(const struct kprobe_transaction *ta)
+/* Sort by address, so that each function is decoded only once. */
+static struct kprobe_request **kprobes_sort_requests(const struct kprobe_transaction *ta)
 {
 	struct kprobe_request **order;
 
@@ -161,12 +161,12 @@ static struct kprobe_request **sort_requests(const struct kprobe_transaction *ta
 		return NULL;
 	for (int i = 0; i < ta->good; i++)
 		order[i] = &ta->reqs[i];
-	sort(order, ta->good, sizeof(*order), compare_requests, NULL);
+	sort(order, ta->good, sizeof(*order), kprobe_request_cmp, NULL);
 	return order;
 }
 
-static int prepare_site(struct kprobe_request *req, struct insn_cursor *cursor,
-			struct list_head *batch)
+static int kprobe_prepare_site(struct kprobe_request *req, struct insn_cursor *cursor,
+			       struct list_head *batch)
 {
 	struct kprobe_site *site;
 	int err;
@@ -186,28 +186,29 @@ static int prepare_site(struct kprobe_request *req, struct insn_cursor *cursor,
 	return req->p->post_handler ? arch_prepare_post_handler(&site->kp) : 0;
 }
 
-/* Make the sites of @num requests, with nobody else patching the text. */
-static void prepare_few(struct kprobe_transaction *ta, struct kprobe_request **order, int num,
-			struct insn_cursor *cursor, struct list_head *batch)
+/* Create the sites of @num requests, with all other patching of text excluded. */
+static void kprobes_prepare_sites(struct kprobe_transaction *ta, struct kprobe_request **order,
+				  int num, struct insn_cursor *cursor, struct list_head *batch)
 {
 	int err;
 
-	guard(cpus_read_lock)();	/* for architectures that patch their slots */
+	guard(cpus_read_lock)();	/* some architectures patch their slots */
 	jump_label_lock();
 	mutex_lock(&text_mutex);
 	for (int i = 0; i < num; i++) {
 		if (order[i] - ta->reqs >= ta->good)
 			continue;
-		err = prepare_site(order[i], cursor, batch);
+		err = kprobe_prepare_site(order[i], cursor, batch);
 		if (err)
-			fail_request(ta, order[i] - ta->reqs, err);
+			kprobes_set_failed(ta, order[i] - ta->reqs, err);
 	}
 	mutex_unlock(&text_mutex);
 	jump_label_unlock();
 }
 
-/* What needs a search for symbols is asked first, under no lock but kprobe_mutex. */
-static void check_places(struct kprobe_transaction *ta, struct kprobe_request **order, int num)
+/* Symbol searches are slow: do them under no lock but kprobe_mutex. */
+static void kprobes_check_places(struct kprobe_transaction *ta, struct kprobe_request **order,
+				 int num)
 {
 	struct blacklist_cursor cursor = { };
 	int err;
@@ -217,12 +218,12 @@ static void check_places(struct kprobe_transaction *ta, struct kprobe_request **
 			continue;
 		err = kprobe_check_place(&order[i]->where, &cursor);
 		if (err)
-			fail_request(ta, order[i] - ta->reqs, err);
+			kprobes_set_failed(ta, order[i] - ta->reqs, err);
 		cond_resched_tasks_rcu_qs();
 	}
 }
 
-static int prepare_requests(struct kprobe_transaction *ta, struct list_head *batch)
+static int kprobes_prepare_requests(struct kprobe_transaction *ta, struct list_head *batch)
 {
 	struct kprobe_request **order __free(kvfree) = NULL;
 	struct insn_cursor cursor = { };
@@ -230,21 +231,21 @@ static int prepare_requests(struct kprobe_transaction *ta, struct list_head *bat
 
 	if (!num)
 		return ta->err;
-	order = sort_requests(ta);
+	order = kprobes_sort_requests(ta);
 	if (!order)
 		return -ENOMEM;
-	check_places(ta, order, num);
+	kprobes_check_places(ta, order, num);
 	err = site_reserve(num);
 	if (err)
 		return err;
 	for (int i = 0; i < num; i += SITES_AT_A_TIME) {
-		prepare_few(ta, order + i, min(num - i, SITES_AT_A_TIME), &cursor, batch);
+		kprobes_prepare_sites(ta, order + i, min(num - i, SITES_AT_A_TIME), &cursor, batch);
 		cond_resched_tasks_rcu_qs();
 	}
 	return ta->err;
 }
 
-static void link_requests(const struct kprobe_transaction *ta)
+static void kprobes_link_requests(const struct kprobe_transaction *ta)
 {
 	static u32 last_number;		/* kprobe_mutex */
 
@@ -263,11 +264,11 @@ static void link_requests(const struct kprobe_transaction *ta)
 	}
 }
 
-static int publish_requests(const struct kprobe_transaction *ta, struct list_head *batch)
+static int kprobes_publish_requests(const struct kprobe_transaction *ta, struct list_head *batch)
 {
 	int err;
 
-	link_requests(ta);
+	kprobes_link_requests(ta);
 	err = kprobes_apply(batch);
 	if (err)
 		for (int i = 0; i < ta->num; i++)
@@ -275,7 +276,7 @@ static int publish_requests(const struct kprobe_transaction *ta, struct list_hea
 	return err;
 }
 
-static void restore_requests(const struct kprobe_transaction *ta)
+static void kprobes_restore_requests(const struct kprobe_transaction *ta)
 {
 	for (int i = 0; i < ta->num; i++) {
 		const struct kprobe_request *req = &ta->reqs[i];
@@ -293,13 +294,13 @@ static void restore_requests(const struct kprobe_transaction *ta)
 }
 
 /**
- * kprobes_register - Register several probes of a kind, all or none
+ * kprobes_register() - Register several probes of a kind, all or none
  * @kps: The probes.
- * @num: How many, at least 1.
- * @kind: What is to be done for each beside; NULL for plain probes.
+ * @num: The number of probes, at least 1.
+ * @kind: The additional work per probe, or NULL for plain probes.
  *
  * Context: Process context. May sleep.
- * Return: As register_kprobes(), or an error of @kind->prepare().
+ * Return: See register_kprobes(), or an error of @kind->prepare().
  */
 int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kind)
 {
@@ -319,13 +320,13 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 
 	ta.reqs = reqs;
 	scoped_guard(mutex, &kprobe_mutex) {
-		err = collect_probes(kps, &ta);
+		err = kprobes_collect_requests(kps, &ta);
 		if (err)
 			return err;
-		resolve_requests(&ta);
-		err = prepare_requests(&ta, &batch);
+		kprobes_resolve_requests(&ta);
+		err = kprobes_prepare_requests(&ta, &batch);
 		if (!err) {
-			err = publish_requests(&ta, &batch);
+			err = kprobes_publish_requests(&ta, &batch);
 			published = true;
 		}
 		if (err)
@@ -335,24 +336,24 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 		return 0;
 	if (published)
 		kprobes_wait_for_handlers();
-	restore_requests(&ta);
+	kprobes_restore_requests(&ta);
 	if (kind)
 		kind->undo(kps, ta.prepared);
 	return err;
 }
 
 /**
- * register_kprobes - Register several probes, all or none
+ * register_kprobes() - Register several probes, all or none
  * @kps: The probes, see register_kprobe().
- * @num: How many, at least 1.
+ * @num: The number of probes, at least 1.
  *
- * The text is patched for all of them together, which is much cheaper than one
- * by one. Some handlers may run before all are armed, and, should arming fail,
- * before the call returns.
+ * All probes share one text update, which is much cheaper than one update each.
+ * Handlers may run before all probes are armed and, if arming fails, before the
+ * call returns.
  *
  * Context: Process context. May sleep.
- * Return: As register_kprobe(), for the first probe of the array that is refused;
- *	and -EINVAL if @num is not positive.
+ * Return: See register_kprobe(), for the first probe of the array that is refused.
+ *	-EINVAL also if @num is not positive.
  */
 int register_kprobes(struct kprobe **kps, int num)
 {
@@ -361,21 +362,21 @@ int register_kprobes(struct kprobe **kps, int num)
 EXPORT_SYMBOL_GPL(register_kprobes);
 
 /**
- * register_kprobe - Register a probe
- * @p: The probe: @symbol_name or @addr, @offset, handlers and flags are set, the
- *	rest is zero.
+ * register_kprobe() - Register a probe
+ * @p: The probe. The caller sets @symbol_name or @addr, @offset and the handlers,
+ *	and clears the rest.
  *
  * Context: Process context. May sleep. The handlers may run before it returns.
- * Return: 0, or with nothing changed
- *	-EINVAL if @symbol_name and @addr are both given, or neither; if the
- *	address is not in the text of the kernel or of a module, or is where no
- *	probe may be; if @p is registered already;
- *	-ENOENT if there is no such symbol or no symbol covers the address, or
- *	its module is on its way out or its init text has been freed;
+ * Return: 0 on success. On failure nothing has changed:
+ *	-EINVAL if @symbol_name and @addr are both given, or neither; if the address
+ *	is not in the text of the kernel or of a module, or must not be probed;
+ *	if @p is already registered;
+ *	-ENOENT if the symbol does not exist, no symbol covers the address, its module
+ *	is being unloaded, or its init text has been freed;
  *	-EILSEQ if no instruction starts at the address;
  *	-EOPNOTSUPP if the instruction cannot be probed;
- *	-EDEADLK if a handler calls;
- *	-ENOMEM; or an error of ftrace, like -EBUSY.
+ *	-EDEADLK if the caller is a handler;
+ *	-ENOMEM if memory is short; or an error of ftrace, such as -EBUSY.
  */
 int register_kprobe(struct kprobe *p)
 {
@@ -383,28 +384,29 @@ int register_kprobe(struct kprobe *p)
 }
 EXPORT_SYMBOL_GPL(register_kprobe);
 
-/* Has list_del_rcu() taken the probe out of a site's list, and nothing followed? */
-static bool is_unlinked(const struct kprobe *p)
+/* Has list_del_rcu() unlinked the probe, with no registration since? */
+static bool kprobe_is_unlinked(const struct kprobe *p)
 {
 	return p->list.prev == LIST_POISON2;
 }
 
 /**
- * unregister_kprobes - Unregister several probes
- * @kps: The probes. Of one that is not registered, @addr is cleared.
- * @num: How many. Nothing is done if it is not positive.
+ * unregister_kprobes() - Unregister several probes
+ * @kps: The probes. The call clears @addr of a probe that is not registered.
+ * @num: The number of probes. Nothing is done if it is not positive.
  *
- * When it returns, no handler of theirs runs or will run, and they are the
- * caller's to free. A handler cannot call: that is warned of, and nothing is done.
+ * After the call no handler of the probes runs or will run, and the caller may
+ * free them. A call from a handler triggers a warning and has no other effect.
  *
- * Context: Process context. Waits for one grace period, an expedited one.
+ * Context: Process context. Waits for one expedited grace period.
  */
 void unregister_kprobes(struct kprobe **kps, int num)
 {
 	bool found = false;
 	LIST_HEAD(batch);
 
-	if (WARN_ONCE(kprobes_called_by_handler(), "a handler cannot unregister probes\n"))
+	if (WARN_ONCE(kprobes_called_by_handler(),
+		      "kprobes: a handler must not unregister probes: they stay\n"))
 		return;
 	scoped_guard(mutex, &kprobe_mutex) {
 		for (int i = 0; i < num; i++) {
@@ -416,7 +418,7 @@ void unregister_kprobes(struct kprobe **kps, int num)
 				kps[i]->flags &= ~KPROBE_FLAG_OPTIMIZED;
 				list_del_rcu(&kps[i]->list);
 				site_add_to_batch(site, &batch);
-			} else if (!is_unlinked(kps[i])) {
+			} else if (!kprobe_is_unlinked(kps[i])) {
 				kps[i]->addr = NULL;
 			}
 			cond_resched_tasks_rcu_qs();
@@ -428,13 +430,13 @@ void unregister_kprobes(struct kprobe **kps, int num)
 
 	kprobes_wait_for_handlers();
 	for (int i = 0; i < num; i++)
-		if (is_unlinked(kps[i]))
+		if (kprobe_is_unlinked(kps[i]))
 			INIT_LIST_HEAD(&kps[i]->list);
 }
 EXPORT_SYMBOL_GPL(unregister_kprobes);
 
-/* A site's own kprobe has no owner who could free it: disable the probes there. */
-static bool disable_if_site(struct kprobe *kp)
+/* A site's own kprobe cannot be unregistered: disable the caller's probes there. */
+static bool kprobes_disable_if_site(struct kprobe *kp)
 {
 	struct kprobe *p;
 	LIST_HEAD(batch);
@@ -450,23 +452,23 @@ static bool disable_if_site(struct kprobe *kp)
 }
 
 /**
- * unregister_kprobe - Unregister a probe
- * @p: The probe. An architecture that finds out too late that no probe may be at
- *	an address passes what get_kprobe() returned: then the probes there are
- *	disabled, and stay their owners' to unregister.
+ * unregister_kprobe() - Unregister a probe
+ * @p: The probe. An architecture that finds out too late that an address must not
+ *	be probed passes the result of get_kprobe(): the call then disables the
+ *	probes there, and their owners still have to unregister them.
  *
- * Context: As unregister_kprobes().
+ * Context: See unregister_kprobes().
  */
 void unregister_kprobe(struct kprobe *p)
 {
-	if (kprobes_called_by_handler() || !disable_if_site(p))
+	if (kprobes_called_by_handler() || !kprobes_disable_if_site(p))
 		unregister_kprobes(&p, 1);
 }
 EXPORT_SYMBOL_GPL(unregister_kprobe);
 
 /* --------------------------------------------------------------- enabling */
 
-static int set_probe_disabled(struct kprobe *p, struct kprobe_site *site, u32 disabled)
+static int kprobe_set_disabled(struct kprobe *p, struct kprobe_site *site, u32 disabled)
 {
 	LIST_HEAD(batch);
 	int err;
@@ -484,12 +486,12 @@ static int set_probe_disabled(struct kprobe *p, struct kprobe_site *site, u32 di
 }
 
 /**
- * enable_kprobe - Let a disabled probe be hit again
+ * enable_kprobe() - Arm a disabled probe
  * @kp: The probe.
  *
  * Context: Process context. May sleep.
- * Return: 0, also if it is not disabled; -EINVAL if it is not registered or its
- *	text is gone; -EDEADLK if a handler calls; an error of ftrace.
+ * Return: 0, also if the probe is not disabled; -EINVAL if it is not registered or
+ *	its text is gone; -EDEADLK if the caller is a handler; or an error of ftrace.
  */
 int enable_kprobe(struct kprobe *kp)
 {
@@ -501,20 +503,20 @@ int enable_kprobe(struct kprobe *kp)
 	site = site_of_probe(kp);
 	if (!site || kprobe_gone(kp))
 		return -EINVAL;
-	return set_probe_disabled(kp, site, 0);
+	return kprobe_set_disabled(kp, site, 0);
 }
 EXPORT_SYMBOL_GPL(enable_kprobe);
 
 /**
- * disable_kprobe - Let a probe stay registered, but not be hit
+ * disable_kprobe() - Disarm a probe that stays registered
  * @kp: The probe.
  *
- * A handler may still run on another CPU when it returns. A probe whose text is
- * gone stays as it is.
+ * A handler may still run on another CPU when the call returns. The call does not
+ * change a probe whose text is gone.
  *
  * Context: Process context. May sleep.
- * Return: 0, also if it is disabled; -EINVAL if it is not registered; -EDEADLK if a
- *	handler calls.
+ * Return: 0, also if the probe is disabled; -EINVAL if it is not registered;
+ *	-EDEADLK if the caller is a handler.
  */
 int disable_kprobe(struct kprobe *kp)
 {
@@ -526,11 +528,11 @@ int disable_kprobe(struct kprobe *kp)
 	site = site_of_probe(kp);
 	if (!site)
 		return -EINVAL;
-	return kprobe_gone(kp) ? 0 : set_probe_disabled(kp, site, KPROBE_FLAG_DISABLED);
+	return kprobe_gone(kp) ? 0 : kprobe_set_disabled(kp, site, KPROBE_FLAG_DISABLED);
 }
 EXPORT_SYMBOL_GPL(disable_kprobe);
 
-/* ---------------------------------------------------------------- set-up */
+/* --------------------------------------------------------- initialization */
 
 int __weak arch_prepare_post_handler(struct kprobe *p)
 {
@@ -548,7 +550,7 @@ int __weak __kprobes kprobe_exceptions_notify(struct notifier_block *self, unsig
 	return NOTIFY_DONE;
 }
 
-static struct notifier_block exceptions_nb = {
+static struct notifier_block kprobe_exceptions_nb = {
 	.notifier_call = kprobe_exceptions_notify,
 	.priority = INT_MAX,
 };
@@ -562,7 +564,7 @@ static int __init init_kprobes(void)
 	blacklist_init();
 	err = arch_init_kprobes();
 	if (!err)
-		err = register_die_notifier(&exceptions_nb);
+		err = register_die_notifier(&kprobe_exceptions_nb);
 	return err ?: kprobes_init_modules();
 }
 early_initcall(init_kprobes);
