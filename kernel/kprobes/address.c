@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From what the caller of a registration gave to an address that may be probed.
+ * Resolve and check the address that a caller wants to probe
  */
 #include "internal.h"
 
@@ -10,10 +10,10 @@
 #include <linux/string.h>
 
 /**
- * kprobe_lookup_name - Find the text of a symbol
- * @name: The symbol, also as "module:symbol".
- * @offset: The offset that will be probed, for architectures that have several
- *	entries to a function.
+ * kprobe_lookup_name() - Find the text of a symbol
+ * @name: The symbol, or "module:symbol".
+ * @offset: The offset to be probed, for architectures whose functions have several
+ *	entry points.
  *
  * Context: Any.
  * Return: Its address, or NULL.
@@ -24,10 +24,10 @@ kprobe_opcode_t *__weak kprobe_lookup_name(const char *name, unsigned int offset
 }
 
 /**
- * arch_adjust_kprobe_addr - Where to probe for an offset into a function
+ * arch_adjust_kprobe_addr() - Map an offset into a function to the address to probe
  * @addr: The function's address.
- * @offset: Bytes from there.
- * @on_func_entry: Set to whether this is the function's entry.
+ * @offset: Offset from @addr in bytes.
+ * @on_func_entry: Set to true if the result is the function's entry.
  *
  * Context: Any.
  * Return: The address to probe.
@@ -39,9 +39,9 @@ kprobe_opcode_t *__weak arch_adjust_kprobe_addr(unsigned long addr, unsigned lon
 	return (kprobe_opcode_t *)(addr + offset);
 }
 
-/* Find the function that @addr is in, without a search if it is that of @last. */
-static bool find_function(unsigned long addr, struct kprobe_address *where,
-			  const struct kprobe_address *last)
+/* Find the function that contains @addr. Searches no symbols if @last covers it. */
+static bool kprobe_find_function(unsigned long addr, struct kprobe_address *where,
+				 const struct kprobe_address *last)
 {
 	unsigned long offset;
 
@@ -55,8 +55,8 @@ static bool find_function(unsigned long addr, struct kprobe_address *where,
 	return true;
 }
 
-static int resolve(kprobe_opcode_t *addr, const char *symbol, unsigned long offset,
-		   struct kprobe_address *where, struct kprobe_address *last)
+static int kprobe_resolve_address(kprobe_opcode_t *addr, const char *symbol, unsigned long offset,
+				  struct kprobe_address *where, struct kprobe_address *last)
 {
 	unsigned long given;
 	bool entry;
@@ -69,7 +69,7 @@ static int resolve(kprobe_opcode_t *addr, const char *symbol, unsigned long offs
 		return -ENOENT;
 
 	given = (unsigned long)addr + offset;
-	if (!find_function(given, where, last))
+	if (!kprobe_find_function(given, where, last))
 		return -ENOENT;
 	addr = arch_adjust_kprobe_addr(where->function, given - where->function, &entry);
 	where->addr = (unsigned long)addr;
@@ -79,47 +79,47 @@ static int resolve(kprobe_opcode_t *addr, const char *symbol, unsigned long offs
 }
 
 /**
- * kprobe_resolve - Find the address that a probe is meant for
- * @p: A probe as its caller gave it.
+ * kprobe_resolve() - Find the address that a probe is meant for
+ * @p: The probe as its caller gave it.
  * @where: Set to the address.
- * @last: What the last probe of a batch was resolved to; zero before the first.
+ * @last: The previous result of a batch; zero at first.
  *
  * Return: 0; -EINVAL if symbol and address are both given, or neither; -ENOENT
- *	if there is no such symbol or none that covers the address.
+ *	if the symbol does not exist or no symbol covers the address.
  */
 int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where,
 		   struct kprobe_address *last)
 {
-	return resolve(p->addr, p->symbol_name, p->offset, where, last);
+	return kprobe_resolve_address(p->addr, p->symbol_name, p->offset, where, last);
 }
 
 /**
- * kprobe_on_func_entry - Ask whether an address is a function's entry
+ * kprobe_on_func_entry() - Check that an address is a function's entry
  * @addr: The address, or NULL if @sym is given.
  * @sym: The symbol, or NULL if @addr is given.
- * @offset: Bytes from there.
+ * @offset: Offset from there in bytes.
  *
  * Context: Any.
- * Return: 0 if it is; -EINVAL if it is not, or @addr and @sym are both given, or
- *	neither; -ENOENT if there is no such symbol.
+ * Return: 0 if it is a function's entry; -EINVAL if it is not, or if @addr and @sym
+ *	are both given, or neither; -ENOENT if the symbol does not exist.
  */
 int kprobe_on_func_entry(kprobe_opcode_t *addr, const char *sym, unsigned long offset)
 {
 	struct kprobe_address where, last = { };
 	int err;
 
-	err = resolve(addr, sym, offset, &where, &last);
+	err = kprobe_resolve_address(addr, sym, offset, &where, &last);
 	if (err)
 		return err;
 	return where.flags & KPROBE_FLAG_ON_FUNC_ENTRY ? 0 : -EINVAL;
 }
 
-static int check_text(unsigned long addr)
+static int kprobe_check_text(unsigned long addr)
 {
 	return core_kernel_text(addr) ? 0 : module_check_text(addr);
 }
 
-/* The preamble with the hash of a function's type is data to its callers. */
+/* Callers read the type hash in a function's preamble as data. */
 static bool is_cfi_preamble(unsigned long addr)
 {
 	char name[KSYM_NAME_LEN];
@@ -129,16 +129,16 @@ static bool is_cfi_preamble(unsigned long addr)
 }
 
 /**
- * arch_seek_insn - Go from instruction to instruction
- * @pos: An instruction's address at or below @addr, moved up.
- * @addr: Where to.
+ * arch_seek_insn() - Decode instructions up to an address
+ * @pos: The address of an instruction at or below @addr, advanced by the call.
+ * @addr: The address to reach.
  *
- * For architectures whose instructions differ in length, or some of whose
- * instructions are reserved. Others have arch_prepare_kprobe() check.
+ * For architectures with instructions of different lengths or with reserved
+ * instructions. The others leave the check to arch_prepare_kprobe().
  *
  * Context: Process context with text_mutex held.
- * Return: 0 if an instruction starts at @addr, and *@pos is @addr; -EILSEQ if
- *	none does; -EINVAL if it is part of a sequence that must stay as it is.
+ * Return: 0 if an instruction starts at @addr, with *@pos set to @addr; -EILSEQ if
+ *	none does; -EINVAL if it is part of a sequence that must not change.
  */
 int __weak arch_seek_insn(unsigned long *pos, unsigned long addr)
 {
@@ -146,7 +146,7 @@ int __weak arch_seek_insn(unsigned long *pos, unsigned long addr)
 	return 0;
 }
 
-static int check_boundary(const struct kprobe_address *where, struct insn_cursor *cursor)
+static int kprobe_check_boundary(const struct kprobe_address *where, struct insn_cursor *cursor)
 {
 	if (cursor->function != where->function || cursor->pos > where->addr) {
 		cursor->function = where->function;
@@ -156,24 +156,24 @@ static int check_boundary(const struct kprobe_address *where, struct insn_cursor
 }
 
 /**
- * kprobe_check_place - Check that a function may be probed
- * @where: The address; KPROBE_FLAG_FTRACE is added to its flags if ftrace owns
- *	the instruction.
- * @cursor: What is known of the function that was asked for before; zero at first.
+ * kprobe_check_place() - Check that a function may be probed
+ * @where: The address. KPROBE_FLAG_FTRACE is added to its flags if ftrace owns the
+ *	instruction.
+ * @cursor: The cached result of the previous check; zero at first.
  *
  * Context: Process context with kprobe_mutex held.
- * Return: 0, or -EINVAL or -ENOENT as register_kprobe() says.
+ * Return: 0, or -EINVAL or -ENOENT as documented at register_kprobe().
  */
 int kprobe_check_place(struct kprobe_address *where, struct blacklist_cursor *cursor)
 {
 	int err;
 
-	err = check_text(where->addr);
+	err = kprobe_check_text(where->addr);
 	if (err)
 		return err;
 	if (kprobe_is_blacklisted(where, cursor))
 		return -EINVAL;
-	/* What ftrace owns is a whole instruction, and nobody else's. */
+	/* An ftrace site is a whole instruction, and no other user patches it. */
 	if (is_ftrace_site(where->addr)) {
 		if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE))
 			return -EINVAL;
@@ -184,19 +184,18 @@ int kprobe_check_place(struct kprobe_address *where, struct blacklist_cursor *cu
 }
 
 /**
- * kprobe_check_insn - Check that an instruction may be probed
+ * kprobe_check_insn() - Check that an instruction may be probed
  * @where: The address, which kprobe_check_place() has accepted.
- * @cursor: Where the last check of a batch has stopped decoding; zero before
- *	the first. Addresses in ascending order make each function be decoded
- *	once.
+ * @cursor: The instruction at which the previous check of a batch stopped decoding;
+ *	zero at first. With ascending addresses each function is decoded once.
  *
  * Context: Process context with kprobe_mutex, jump_label_lock() and text_mutex
- *	held: nobody else's patching is under way.
- * Return: 0, or -EINVAL or -EILSEQ as register_kprobe() says.
+ *	held: no other patching is in progress.
+ * Return: 0, or -EINVAL or -EILSEQ as documented at register_kprobe().
  */
 int kprobe_check_insn(const struct kprobe_address *where, struct insn_cursor *cursor)
 {
 	if (where->flags & KPROBE_FLAG_FTRACE)
 		return 0;
-	return kprobe_reserved(where->addr) ? -EINVAL : check_boundary(where, cursor);
+	return kprobe_reserved(where->addr) ? -EINVAL : kprobe_check_boundary(where, cursor);
 }
