@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where nobody may probe: what a hit itself runs, and what runs where a
- * breakpoint cannot be handled.
+ * Text that must not be probed: the hit path itself, and code in which a breakpoint
+ * cannot be handled
  */
 #include "internal.h"
 
@@ -13,19 +13,19 @@
 #include <asm/sections.h>
 
 /*
- * Ranges of addresses, a symbol each. What is asked for by two ways is stored
- * once. Read under RCU, written under kprobe_mutex.
+ * Ranges of addresses, one for each symbol, however often it is added. Read under
+ * RCU, written under kprobe_mutex.
  */
 static struct maple_tree blacklist =
 	MTREE_INIT(blacklist, MT_FLAGS_ALLOC_RANGE | MT_FLAGS_USE_RCU);
 
 /**
- * kprobe_add_ksym_blacklist - Keep probes away from a function
- * @entry: An address of the function.
+ * kprobe_add_ksym_blacklist() - Exclude a function from probing
+ * @entry: An address in the function.
  *
  * Context: Process context. May sleep.
- * Return: The number of bytes from @entry to the function's end, 0 for it has
- *	no known end; -ENOENT if no symbol covers @entry; -ENOMEM.
+ * Return: The number of bytes from @entry to the function's end, 0 if its end is not
+ *	known; -ENOENT if no symbol covers @entry; -ENOMEM.
  */
 int kprobe_add_ksym_blacklist(unsigned long entry)
 {
@@ -45,12 +45,12 @@ int kprobe_add_ksym_blacklist(unsigned long entry)
 }
 
 /**
- * kprobe_add_area_blacklist - Keep probes away from all functions of an area
- * @start: Its first address.
- * @end: The address behind its last.
+ * kprobe_add_area_blacklist() - Exclude all functions of an area from probing
+ * @start: The first address of the area.
+ * @end: The address after its last.
  *
  * Context: Process context. May sleep.
- * Return: 0, or as kprobe_add_ksym_blacklist().
+ * Return: 0, or an error of kprobe_add_ksym_blacklist().
  */
 int kprobe_add_area_blacklist(unsigned long start, unsigned long end)
 {
@@ -67,11 +67,11 @@ int kprobe_add_area_blacklist(unsigned long start, unsigned long end)
 }
 
 /**
- * arch_within_kprobe_blacklist - Ask the architecture for ranges of its own
+ * arch_within_kprobe_blacklist() - Check an address against the architecture's ranges
  * @addr: The address.
  *
  * Context: Any.
- * Return: Whether no probe may be at @addr.
+ * Return: true if @addr must not be probed.
  */
 bool __weak arch_within_kprobe_blacklist(unsigned long addr)
 {
@@ -80,9 +80,9 @@ bool __weak arch_within_kprobe_blacklist(unsigned long addr)
 }
 
 /**
- * arch_populate_kprobe_blacklist - Add what the architecture knows of
+ * arch_populate_kprobe_blacklist() - Add the architecture's functions to the blacklist
  *
- * Context: Process context, once, when booting.
+ * Context: Process context, once, during boot.
  * Return: 0, or an error of kprobe_add_area_blacklist().
  */
 int __weak __init arch_populate_kprobe_blacklist(void)
@@ -90,13 +90,13 @@ int __weak __init arch_populate_kprobe_blacklist(void)
 	return 0;
 }
 
-static bool is_listed(unsigned long addr)
+static bool blacklist_contains(unsigned long addr)
 {
 	return arch_within_kprobe_blacklist(addr) || mtree_load(&blacklist, addr);
 }
 
-/* The compiler may have split a part off a function, as "name.cold". */
-static bool is_part_of_listed(unsigned long addr)
+/* The compiler may have split a part off a blacklisted function, as "name.cold". */
+static bool blacklist_contains_parent(unsigned long addr)
 {
 	char name[KSYM_NAME_LEN], *dot;
 
@@ -107,42 +107,42 @@ static bool is_part_of_listed(unsigned long addr)
 		return false;
 	*dot = '\0';
 	addr = (unsigned long)kprobe_lookup_name(name, 0);
-	return addr && is_listed(addr);
+	return addr && blacklist_contains(addr);
 }
 
 /**
- * within_kprobe_blacklist - Ask whether no probe may be at an address
+ * within_kprobe_blacklist() - Check an address against the blacklist
  * @addr: The address.
  *
  * Context: Any.
- * Return: Whether it is in a function that must not be probed.
+ * Return: true if @addr is in a function that must not be probed.
  */
 bool within_kprobe_blacklist(unsigned long addr)
 {
-	return is_listed(addr) || is_part_of_listed(addr);
+	return blacklist_contains(addr) || blacklist_contains_parent(addr);
 }
 
 /**
- * kprobe_is_blacklisted - within_kprobe_blacklist() for one address after the other
+ * kprobe_is_blacklisted() - Check consecutive addresses against the blacklist
  * @where: The address.
- * @cursor: What is known of the function that was asked for before; zero at first.
+ * @cursor: The cached result for the previous function; zero at first.
  *
- * Context: As within_kprobe_blacklist().
- * Return: As within_kprobe_blacklist().
+ * Context: Any.
+ * Return: true if @where is in a function that must not be probed.
  */
 bool kprobe_is_blacklisted(const struct kprobe_address *where, struct blacklist_cursor *cursor)
 {
 	if (cursor->function != where->function) {
 		cursor->function = where->function;
-		cursor->part_of_listed = is_part_of_listed(where->addr);
+		cursor->part_of_listed = blacklist_contains_parent(where->addr);
 	}
-	return cursor->part_of_listed || is_listed(where->addr);
+	return cursor->part_of_listed || blacklist_contains(where->addr);
 }
 
 /**
- * blacklist_add_functions - Add what NOKPROBE_SYMBOL() has collected
- * @function: Addresses of functions.
- * @end: Where they end.
+ * blacklist_add_functions() - Add the functions that NOKPROBE_SYMBOL() has collected
+ * @function: The addresses of the functions.
+ * @end: The end of that array.
  *
  * Context: Process context. May sleep.
  */
@@ -150,7 +150,7 @@ void blacklist_add_functions(const unsigned long *function, const unsigned long 
 {
 	void *entry;
 
-	/* One that has been compiled away, or freed since, is no loss. */
+	/* A function that was compiled away, or freed since, cannot be probed. */
 	for (; function < end; function++) {
 		entry = dereference_symbol_descriptor((void *)*function);
 		kprobe_add_ksym_blacklist((unsigned long)entry);
@@ -158,9 +158,9 @@ void blacklist_add_functions(const unsigned long *function, const unsigned long 
 }
 
 /**
- * blacklist_add_section - Add all functions of a section
- * @start: Where it starts.
- * @size: How many bytes it has; may be 0.
+ * blacklist_add_section() - Add all functions of a section
+ * @start: Start of the section.
+ * @size: Size of the section in bytes; may be 0.
  *
  * Context: Process context. May sleep.
  */
@@ -171,8 +171,8 @@ void blacklist_add_section(const void *start, unsigned long size)
 }
 
 /**
- * blacklist_remove - Forget everything in a text
- * @start: Where the text starts.
+ * blacklist_remove() - Remove all entries of a text
+ * @start: Start of the text.
  * @end: The address after its last; may be @start.
  *
  * Context: Process context, kprobe_mutex held. May sleep.
@@ -192,9 +192,9 @@ void blacklist_remove(unsigned long start, unsigned long end)
 }
 
 /**
- * blacklist_next - Go through the blacklist
- * @addr: Where to start.
- * @end: Set to the address behind the range that was found.
+ * blacklist_next() - Find the next range on the blacklist
+ * @addr: The address to search from.
+ * @end: Set to the address after the range that was found.
  *
  * Return: The start of the first range that ends above @addr, or 0.
  */
@@ -211,15 +211,15 @@ unsigned long blacklist_next(unsigned long addr, unsigned long *end)
 	return mas.index;
 }
 
-/* Between them are the addresses that NOKPROBE_SYMBOL() collects. */
+/* Bounds of the addresses that NOKPROBE_SYMBOL() collects. */
 extern unsigned long __start_kprobe_blacklist[], __stop_kprobe_blacklist[];
 
-/* blacklist_init - Add what the kernel says of itself. */
+/* blacklist_init() - Add the kernel's own functions that must not be probed */
 void __init blacklist_init(void)
 {
 	blacklist_add_functions(__start_kprobe_blacklist, __stop_kprobe_blacklist);
 	blacklist_add_section(__kprobes_text_start, __kprobes_text_end - __kprobes_text_start);
 	blacklist_add_section(__noinstr_text_start, __noinstr_text_end - __noinstr_text_start);
 	if (arch_populate_kprobe_blacklist())
-		pr_err("the blacklist is incomplete: do not probe what a probe runs\n");
+		pr_err("cannot complete the blacklist: do not probe code that handles a hit\n");
 }
