@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Instructions that others patch, or find by their address: jump labels, static
- * calls, and where bugs and warnings trap.
+ * Instructions that other users patch or find by address: jump labels, static calls, and
+ * the traps of BUG() and WARN()
  *
- * Each text that is probed, the kernel's or a module's, has a sorted array of
- * where they are. It is made when it is first asked.
+ * Each probed text, the kernel's or a module's, has a sorted array of their addresses. It
+ * is allocated at the first check.
  */
 #include "internal.h"
 
@@ -20,11 +20,11 @@
 #include <asm/sections.h>
 
 /**
- * struct reserved_index - The reserved instructions of a text
- * @start:	Where the text starts.
- * @size:	How many bytes it has.
- * @count:	How many of its instructions are reserved.
- * @offset:	Where each starts, in bytes from @start, in ascending order.
+ * struct reserved_index - Reserved instructions of a text
+ * @start:	Start of the text.
+ * @size:	Size of the text in bytes.
+ * @count:	The number of reserved instructions.
+ * @offset:	Their offsets from @start in bytes, in ascending order.
  */
 struct reserved_index {
 	unsigned long start;
@@ -33,11 +33,11 @@ struct reserved_index {
 	u32 *offset;
 };
 
-/* The index of each text that has one, by its addresses. kprobe_mutex. */
-static struct maple_tree indexes = MTREE_INIT(indexes, 0);
+/* The index of each text that has one, by address. kprobe_mutex. */
+static struct maple_tree reserved_indexes = MTREE_INIT(reserved_indexes, 0);
 
-/* Without room for offsets, only count. */
-static void add(struct reserved_index *index, unsigned long addr)
+/* Without memory for the offsets, only count. */
+static void reserved_add(struct reserved_index *index, unsigned long addr)
 {
 	if (addr - index->start >= index->size)
 		return;
@@ -52,7 +52,7 @@ static void add_jump_labels(struct reserved_index *index, const struct text_tabl
 	const struct jump_entry *entry;
 
 	for (entry = tables->jumps; entry < tables->jumps_stop; entry++)
-		add(index, jump_entry_code(entry));
+		reserved_add(index, jump_entry_code(entry));
 }
 
 static void core_jump_labels(struct text_tables *tables)
@@ -73,7 +73,7 @@ static void add_static_calls(struct reserved_index *index, const struct text_tab
 	const struct static_call_site *site;
 
 	for (site = tables->calls; site < tables->calls_stop; site++)
-		add(index, (unsigned long)&site->addr + site->addr);
+		reserved_add(index, (unsigned long)&site->addr + site->addr);
 }
 
 static void core_static_calls(struct text_tables *tables)
@@ -89,7 +89,7 @@ static void core_static_calls(struct text_tables *tables) { }
 #ifdef CONFIG_GENERIC_BUG
 extern struct bug_entry __start___bug_table[], __stop___bug_table[];
 
-static unsigned long bug_insn(const struct bug_entry *bug)
+static unsigned long bug_insn_addr(const struct bug_entry *bug)
 {
 #ifdef CONFIG_GENERIC_BUG_RELATIVE_POINTERS
 	return (unsigned long)&bug->bug_addr_disp + bug->bug_addr_disp;
@@ -103,7 +103,7 @@ static void add_bugs(struct reserved_index *index, const struct text_tables *tab
 	const struct bug_entry *bug;
 
 	for (bug = tables->bugs; bug < tables->bugs_stop; bug++)
-		add(index, bug_insn(bug));
+		reserved_add(index, bug_insn_addr(bug));
 }
 
 static void core_bugs(struct text_tables *tables)
@@ -116,7 +116,7 @@ static void add_bugs(struct reserved_index *index, const struct text_tables *tab
 static void core_bugs(struct text_tables *tables) { }
 #endif
 
-static void add_all(struct reserved_index *index, const struct text_tables *tables)
+static void reserved_add_all(struct reserved_index *index, const struct text_tables *tables)
 {
 	index->count = 0;
 	add_jump_labels(index, tables);
@@ -124,23 +124,23 @@ static void add_all(struct reserved_index *index, const struct text_tables *tabl
 	add_bugs(index, tables);
 }
 
-static int compare_offsets(const void *a, const void *b)
+static int reserved_offset_cmp(const void *a, const void *b)
 {
 	const u32 *left = a, *right = b;
 
 	return *left < *right ? -1 : *left > *right;
 }
 
-static void free_index(struct reserved_index *index)
+static void reserved_index_free(struct reserved_index *index)
 {
 	if (index)
 		kvfree(index->offset);
 	kfree(index);
 }
 
-DEFINE_FREE(free_index, struct reserved_index *, free_index(_T))
+DEFINE_FREE(free_index, struct reserved_index *, reserved_index_free(_T))
 
-static struct reserved_index *make_index(const struct text_tables *tables)
+static struct reserved_index *reserved_index_create(const struct text_tables *tables)
 {
 	struct reserved_index *index __free(free_index) = kzalloc(sizeof(*index), GFP_KERNEL);
 	unsigned long start = tables->start, last = start + tables->size - 1;
@@ -149,13 +149,13 @@ static struct reserved_index *make_index(const struct text_tables *tables)
 		return NULL;
 	index->start = start;
 	index->size = tables->size;
-	add_all(index, tables);
+	reserved_add_all(index, tables);
 	index->offset = kvmalloc_array(index->count + 1, sizeof(*index->offset), GFP_KERNEL);
 	if (!index->offset)
 		return NULL;
-	add_all(index, tables);
-	sort(index->offset, index->count, sizeof(*index->offset), compare_offsets, NULL);
-	if (mtree_insert_range(&indexes, start, last, index, GFP_KERNEL))
+	reserved_add_all(index, tables);
+	sort(index->offset, index->count, sizeof(*index->offset), reserved_offset_cmp, NULL);
+	if (mtree_insert_range(&reserved_indexes, start, last, index, GFP_KERNEL))
 		return NULL;
 	return no_free_ptr(index);
 }
@@ -170,29 +170,29 @@ static bool core_text_tables(unsigned long addr, struct text_tables *tables)
 	return addr - tables->start < tables->size;
 }
 
-static struct reserved_index *make_index_at(unsigned long addr)
+static struct reserved_index *reserved_index_create_at(unsigned long addr)
 {
 	struct text_tables tables = { };
 	bool found = core_kernel_text(addr) ? core_text_tables(addr, &tables) :
 					      module_text_tables(addr, &tables);
 
-	return found ? make_index(&tables) : NULL;
+	return found ? reserved_index_create(&tables) : NULL;
 }
 
-static bool is_in_index(const struct reserved_index *index, unsigned long addr)
+static bool reserved_index_has(const struct reserved_index *index, unsigned long addr)
 {
 	u32 offset = addr - index->start;
 
-	return bsearch(&offset, index->offset, index->count, sizeof(offset), compare_offsets);
+	return bsearch(&offset, index->offset, index->count, sizeof(offset), reserved_offset_cmp);
 }
 
 /**
- * kprobe_reserved - Ask whether an instruction is reserved
+ * kprobe_reserved() - Check an instruction for another user
  * @addr: The address of an instruction, in the text of the kernel or of a module
- *	that is not going.
+ *	that is not being unloaded.
  *
  * Context: Process context with kprobe_mutex and jump_label_lock() held.
- * Return: Whether it is.
+ * Return: true if the instruction is reserved.
  */
 bool kprobe_reserved(unsigned long addr)
 {
@@ -200,17 +200,17 @@ bool kprobe_reserved(unsigned long addr)
 	void *text = (void *)addr;
 
 	lockdep_assert_held(&kprobe_mutex);
-	index = mtree_load(&indexes, addr) ?: make_index_at(addr);
+	index = mtree_load(&reserved_indexes, addr) ?: reserved_index_create_at(addr);
 	if (index)
-		return is_in_index(index, addr);
+		return reserved_index_has(index, addr);
 	return jump_label_text_reserved(text, text) ||
 	       static_call_text_reserved(text, text) ||
 	       find_bug(addr);
 }
 
-/* reserved_forget_text - A text that starts at @start goes: forget about it. */
+/* reserved_forget_text() - Free the index of a text that starts at @start */
 void reserved_forget_text(unsigned long start)
 {
 	lockdep_assert_held(&kprobe_mutex);
-	free_index(mtree_erase(&indexes, start));
+	reserved_index_free(mtree_erase(&reserved_indexes, start));
 }
