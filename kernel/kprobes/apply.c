@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bringing the text at sites in line with their probes
+ * Update the text at sites to match their probes
  *
- * Whatever changes which probes there are, or which of them are enabled, changes the
- * probes first and then passes the sites concerned in one batch to kprobes_apply(). Only
- * arming can fail: the caller takes its change back then, and calls
- * kprobes_apply_removal(), which arms nothing.
+ * Any change of which probes exist or are enabled changes the probes first, and then
+ * passes the affected sites in one batch to kprobes_apply(). Only arming can fail: the
+ * caller then reverts its change and calls kprobes_apply_removal(), which arms nothing.
  */
 #include "internal.h"
 
 #include <linux/kprobes_hit.h>
 
-/* The knob "enabled" of debugfs. Written under kprobe_mutex. */
+/* The debugfs knob "enabled". Written under kprobe_mutex. */
 static bool all_enabled = true;
 
-static bool wants_to_be_armed(struct kprobe_site *site)
+static bool site_should_be_armed(struct kprobe_site *site)
 {
 	struct kprobe *p;
 
-	/* Calls in flight will return to a probed trampoline, whatever the knob says. */
+	/* Calls in flight return to a probed trampoline even if the knob is off. */
 	if (all_enabled || arch_trampoline_kprobe(&site->kp))
 		list_for_each_entry(p, &site->kp.list, list)
 			if (!kprobe_disabled(p))
@@ -26,7 +25,7 @@ static bool wants_to_be_armed(struct kprobe_site *site)
 	return false;
 }
 
-static bool has_post_handler(const struct kprobe_site *site)
+static bool site_has_post_handler(const struct kprobe_site *site)
 {
 	struct kprobe *p;
 
@@ -37,11 +36,11 @@ static bool has_post_handler(const struct kprobe_site *site)
 }
 
 /*
- * Copy what a hit needs to know of the probes into the site. A back end may read the
- * site's post handler and call it later, so it is never cleared: without a probe it
- * calls nothing.
+ * Copy into the site what a hit needs to know of the probes. A back end may read the
+ * site's post handler and call it later, so it is never cleared: it does nothing when
+ * no probe has a post handler.
  */
-static void update_handlers(struct kprobe_site *site)
+static void site_update_handlers(struct kprobe_site *site)
 {
 	struct kprobe *only = NULL;
 
@@ -52,13 +51,13 @@ static void update_handlers(struct kprobe_site *site)
 	}
 	WRITE_ONCE(site->only, only);
 	WRITE_ONCE(site->direct, only ? only->number : 0);
-	WRITE_ONCE(site->has_post, has_post_handler(site));
+	WRITE_ONCE(site->has_post, site_has_post_handler(site));
 	if (site->has_post)
 		WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);
 }
 
-/* Retire the site if it has no probe, or let it wait for one to be enabled. */
-static void update_idle_site(struct kprobe_site *site)
+/* Retire a site without probes, or keep one whose probes are all disabled. */
+static void site_update_idle(struct kprobe_site *site)
 {
 	bool used = !list_empty(&site->kp.list);
 
@@ -91,13 +90,12 @@ static void update_idle_site(struct kprobe_site *site)
 }
 
 /**
- * kprobes_apply - Patch the sites of a batch whose text does not suit their probes
- * @batch: Sites, linked by their @batch. It is empty on success.
+ * kprobes_apply() - Patch the sites of a batch whose text does not match their probes
+ * @batch: Sites, linked by their @batch. Empty on success.
  *
  * Context: Process context, kprobe_mutex held.
- * Return: 0; or an error of ftrace or -ENOMEM: then no site has been armed that was not,
- *	and after the caller has restored the probes, @batch is to be passed to
- *	kprobes_apply_removal().
+ * Return: 0; or -ENOMEM or an error of ftrace: then no further site has been armed, and
+ *	the caller must restore the probes and pass @batch to kprobes_apply_removal().
  */
 int kprobes_apply(struct list_head *batch)
 {
@@ -109,8 +107,8 @@ int kprobes_apply(struct list_head *batch)
 	list_for_each_entry_safe(site, next, batch, batch) {
 		bool armed = site_is_armed(site);
 
-		update_handlers(site);
-		if (site->state != SITE_GONE && wants_to_be_armed(site)) {
+		site_update_handlers(site);
+		if (site->state != SITE_GONE && site_should_be_armed(site)) {
 			if (!armed || ftrace_site_needs_rearm(site))
 				list_move_tail(&site->batch, &to_arm);
 		} else if (armed) {
@@ -132,15 +130,15 @@ int kprobes_apply(struct list_head *batch)
 		if (site_is_armed(site))
 			optimizer_consider(site);
 		else
-			update_idle_site(site);
+			site_update_idle(site);
 	}
 	return 0;
 }
 
 /**
- * kprobes_apply_removal - Patch the sites of a batch after probes have left them
- * @batch: Sites, linked by their @batch, of which none has to be armed for the probes
- *	that are left. It is empty afterwards.
+ * kprobes_apply_removal() - Patch the sites of a batch after probes have left them
+ * @batch: Sites, linked by their @batch. The remaining probes require no site to be
+ *	armed. Empty afterwards.
  *
  * Context: Process context, kprobe_mutex held.
  */
@@ -149,18 +147,18 @@ void kprobes_apply_removal(struct list_head *batch)
 	WARN_ON_ONCE(kprobes_apply(batch));
 }
 
-/* kprobes_enabled - Is the knob "enabled" on? */
+/* kprobes_enabled() - True if the debugfs knob "enabled" is on */
 bool kprobes_enabled(void)
 {
 	return READ_ONCE(all_enabled);
 }
 
 /**
- * kprobes_set_enabled - Turn the knob "enabled"
- * @on: Whether the probes that are enabled are to be armed.
+ * kprobes_set_enabled() - Set the debugfs knob "enabled"
+ * @on: True to arm all enabled probes, false to disarm all probes.
  *
  * Context: Process context. May sleep.
- * Return: 0, or with nothing changed an error of ftrace.
+ * Return: 0, or an error of ftrace with nothing changed.
  */
 int kprobes_set_enabled(bool on)
 {
@@ -180,6 +178,9 @@ int kprobes_set_enabled(bool on)
 		kprobes_apply_removal(&batch);
 		return err;
 	}
-	pr_info("all probes are switched %s\n", on ? "on" : "off");
+	if (on)
+		pr_info("armed all enabled probes\n");
+	else
+		pr_info("disarmed all probes: write 1 to debugfs kprobes/enabled to arm them\n");
 	return 0;
 }
