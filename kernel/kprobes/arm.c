@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Patching the text at sites, in batches: one ftrace update and one
- * synchronisation of all CPUs, however many sites there are.
+ * Patch the text at sites in batches: one ftrace update and one synchronisation of
+ * all CPUs, regardless of the number of sites
  */
 #include "internal.h"
 
@@ -10,10 +10,10 @@
 #include <linux/rcupdate.h>
 
 /**
- * arch_sync_kprobes - Make all CPUs see the text as it has been patched
+ * arch_sync_kprobes() - Make patched text visible to all CPUs
  *
- * For an architecture whose arch_arm_kprobe() and arch_disarm_kprobe() leave
- * this to the end of a batch.
+ * For an architecture whose arch_arm_kprobe() and arch_disarm_kprobe() leave the
+ * synchronisation to the end of a batch.
  *
  * Context: Process context, with the hotplug lock and text_mutex held.
  */
@@ -21,7 +21,7 @@ void __weak arch_sync_kprobes(void)
 {
 }
 
-static void patch_breakpoints(struct list_head *batch, void (*patch)(struct kprobe *kp))
+static void sites_patch_breakpoints(struct list_head *batch, void (*patch)(struct kprobe *kp))
 {
 	struct kprobe_site *site;
 
@@ -35,7 +35,7 @@ static void patch_breakpoints(struct list_head *batch, void (*patch)(struct kpro
 	arch_sync_kprobes();
 }
 
-static void set_states(struct list_head *batch, enum kprobe_site_state state)
+static void sites_set_state(struct list_head *batch, enum kprobe_site_state state)
 {
 	struct kprobe_site *site;
 
@@ -45,11 +45,11 @@ static void set_states(struct list_head *batch, enum kprobe_site_state state)
 }
 
 /**
- * arm_sites - Let hits at sites lead to their probes
- * @batch: The sites; those with an ftrace_ops may be armed with another one.
+ * arm_sites() - Let hits at sites reach their probes
+ * @batch: The sites. A site that is armed with one ftrace_ops may be armed with another.
  *
  * Context: Process context, kprobe_mutex held.
- * Return: 0, or an error of ftrace: then nothing has changed.
+ * Return: 0, or an error of ftrace with nothing changed.
  */
 int arm_sites(struct list_head *batch)
 {
@@ -62,14 +62,14 @@ int arm_sites(struct list_head *batch)
 	if (err)
 		return err;
 	unoptimize_around(batch);
-	patch_breakpoints(batch, arch_arm_kprobe);
-	set_states(batch, SITE_ARMED);
+	sites_patch_breakpoints(batch, arch_arm_kprobe);
+	sites_set_state(batch, SITE_ARMED);
 	return 0;
 }
 
 /**
- * disarm_sites - Restore the text at sites
- * @batch: The sites, all of them armed, some perhaps with a jump.
+ * disarm_sites() - Restore the text at sites
+ * @batch: The sites. All are armed, and some may have a jump.
  *
  * Context: Process context, kprobe_mutex held.
  */
@@ -83,8 +83,8 @@ void disarm_sites(struct list_head *batch)
 	disarm_jumps(batch, &restored);
 	unoptimize_sites(batch);
 	ftrace_disarm_sites(batch);
-	patch_breakpoints(batch, arch_disarm_kprobe);
+	sites_patch_breakpoints(batch, arch_disarm_kprobe);
 	list_splice_tail(&restored, batch);
-	set_states(batch, SITE_DISARMED);
+	sites_set_state(batch, SITE_DISARMED);
 	optimizer_neighbours_left(batch);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Text that is freed while there are probes in it
+ * Text that is freed while it contains probes
  */
 #include "internal.h"
 
@@ -9,9 +9,9 @@
 #include <asm/sections.h>
 
 /**
- * kprobes_lose_text - Text is about to be freed
- * @start: Its first address.
- * @end: The address after its last. What is there is still mapped.
+ * kprobes_lose_text() - Disarm the sites in text that is about to be freed
+ * @start: The first address of the text.
+ * @end: The address after its last. The text is still mapped.
  *
  * Context: Process context, kprobe_mutex held.
  */
@@ -34,7 +34,7 @@ void kprobes_lose_text(unsigned long start, unsigned long end)
 }
 
 /**
- * kprobe_free_init_mem - The kernel's init text is about to be freed
+ * kprobe_free_init_mem() - Disarm the sites in the kernel's init text before it is freed
  *
  * Context: Process context, once, when no new probe can be registered there.
  */
