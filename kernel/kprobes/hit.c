@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Dispatch of hits: the handlers of a site's probes, misses, and waiting for handlers
+ * Dispatch of hits: handlers, misses and waiting for handlers
  *
- * The functions that run at a hit take no lock, allocate nothing and call nothing but
- * handlers that could be probed.
+ * The functions that run at a hit take no lock, allocate nothing and call no function
+ * that could be probed, except handlers.
  */
 #include "internal.h"
 
@@ -13,21 +13,21 @@
 
 DEFINE_PER_CPU(unsigned int, kprobe_context);
 
-static __always_inline void count_miss(struct kprobe *p)
+static __always_inline void kprobe_count_miss(struct kprobe *p)
 {
-	/* Several CPUs may miss at once, and none may be forgotten. */
+	/* Several CPUs may miss a hit at once, and each miss must be counted. */
 	BUILD_BUG_ON(sizeof(p->nmissed) != sizeof(atomic_long_t));
 	raw_atomic_long_inc((atomic_long_t *)&p->nmissed);
 }
 
 /**
- * kprobe_pre_handlers - Call the pre handlers of a site's probes
+ * kprobe_pre_handlers() - Call the pre handlers of a site's probes
  * @site: The site that was hit.
  * @regs: The registers at the hit.
  *
  * Context: Any. Preemption is off, and kprobe_running() is @site.
- * Return: Non-zero if a handler has changed where execution goes on. The probes
- *	behind its one have not been asked.
+ * Return: Non-zero if a handler has changed the path. The handlers of the probes
+ *	after it have not been called.
  */
 noinstr int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs)
 {
@@ -40,15 +40,15 @@ noinstr int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs)
 }
 
 /**
- * kprobe_pre_handlers_nested - The same for a hit inside another one
+ * kprobe_pre_handlers_nested() - Call pre handlers for a hit that interrupted a handler
  * @site: The site that was hit.
  * @regs: The registers at the hit.
  *
- * Probes that have not opted in to this with KPROBE_FLAG_REENTRANT miss the hit.
+ * A probe without KPROBE_FLAG_REENTRANT misses the hit.
  *
- * Context: As kprobe_pre_handlers(), in a higher context level than the handler
+ * Context: See kprobe_pre_handlers(), in a higher context level than the handler
  *	that was interrupted.
- * Return: As kprobe_pre_handlers().
+ * Return: Non-zero if a handler has changed the path.
  */
 noinstr int kprobe_pre_handlers_nested(struct kprobe *site, struct pt_regs *regs)
 {
@@ -58,15 +58,16 @@ noinstr int kprobe_pre_handlers_nested(struct kprobe *site, struct pt_regs *regs
 		if (kprobe_disabled(p))
 			continue;
 		if (!(p->flags & KPROBE_FLAG_REENTRANT))
-			count_miss(p);
+			kprobe_count_miss(p);
 		else if (kprobe_call_pre_handler(p, regs))
 			return 1;
 	}
 	return 0;
 }
 
-/* Those of the probes that are enabled and have all flags that are in @need. */
-static __always_inline void walk_post_handlers(struct kprobe *site, struct pt_regs *regs, u32 need)
+/* Call the post handlers of enabled probes that have all flags in @need. */
+static __always_inline void kprobe_post_handlers_with(struct kprobe *site, struct pt_regs *regs,
+						      u32 need)
 {
 	struct kprobe *p;
 
@@ -80,34 +81,34 @@ static __always_inline void walk_post_handlers(struct kprobe *site, struct pt_re
 }
 
 /**
- * kprobe_post_handlers - Call the post handlers of a site's probes
+ * kprobe_post_handlers() - Call the post handlers of a site's probes
  * @site: The site whose instruction has run.
  * @regs: The registers after the instruction.
- * @flags: Passed on to the handlers; 0 at present.
+ * @flags: 0 at present, and ignored: handlers are passed 0.
  *
- * Context: As kprobe_pre_handlers().
+ * Context: See kprobe_pre_handlers().
  */
 noinstr void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, unsigned long flags)
 {
-	walk_post_handlers(site, regs, 0);
+	kprobe_post_handlers_with(site, regs, 0);
 }
 
 /**
- * kprobe_post_handlers_nested - The same for a hit inside another one
+ * kprobe_post_handlers_nested() - Call post handlers for a hit that interrupted a handler
  * @site: The site whose instruction has run.
  * @regs: The registers after the instruction.
  *
- * A probe that has not opted in has missed the hit already.
+ * A probe without KPROBE_FLAG_REENTRANT has already been counted as missed.
  *
- * Context: As kprobe_pre_handlers_nested().
+ * Context: See kprobe_pre_handlers_nested().
  */
 noinstr void kprobe_post_handlers_nested(struct kprobe *site, struct pt_regs *regs)
 {
-	walk_post_handlers(site, regs, KPROBE_FLAG_REENTRANT);
+	kprobe_post_handlers_with(site, regs, KPROBE_FLAG_REENTRANT);
 }
 
 /**
- * kprobes_inc_nmissed_count - Count a hit that was skipped
+ * kprobes_inc_nmissed_count() - Count a hit that was skipped
  * @p: The site that was hit.
  *
  * Context: Any, also noinstr. Preemption is off.
@@ -116,22 +117,22 @@ noinstr void kprobes_inc_nmissed_count(struct kprobe *p)
 {
 	struct kprobe *probe;
 
-	count_miss(p);
+	kprobe_count_miss(p);
 	list_for_each_entry_lockless(probe, &p->list, list)
 		if (!kprobe_disabled(probe))
-			count_miss(probe);
+			kprobe_count_miss(probe);
 }
 
-static struct kprobe busy_probe = {
-	.addr = (kprobe_opcode_t *)&busy_probe,
+static struct kprobe kprobe_busy_probe = {
+	.addr = (kprobe_opcode_t *)&kprobe_busy_probe,
 };
 
 /**
- * kprobe_busy_begin - Keep handlers from running on this CPU
+ * kprobe_busy_begin() - Prevent handlers from running on this CPU
  *
- * For code that must not be interrupted by a probe, and for those who share
- * handlers with probes. Hits are counted as missed until kprobe_busy_end(),
- * unless the probe may run in the higher context level that it is hit in.
+ * For code that must not be interrupted by a probe, or that shares handlers with
+ * probes. Until kprobe_busy_end() hits are counted as missed, unless the probe may
+ * run in the higher context level in which it is hit.
  *
  * Context: Any. Returns with preemption off.
  */
@@ -140,11 +141,11 @@ notrace void __kprobes kprobe_busy_begin(void)
 	preempt_disable_notrace();
 	raw_cpu_write(kprobe_context, preempt_count());
 	get_kprobe_ctlblk()->kprobe_status = KPROBE_HIT_ACTIVE;
-	raw_cpu_write(current_kprobe, &busy_probe);
+	raw_cpu_write(current_kprobe, &kprobe_busy_probe);
 }
 
 /**
- * kprobe_busy_end - End what kprobe_busy_begin() began
+ * kprobe_busy_end() - Let handlers run again on this CPU
  *
  * Context: Any. Preemption is as before kprobe_busy_begin().
  */
@@ -155,13 +156,13 @@ notrace void __kprobes kprobe_busy_end(void)
 }
 
 /**
- * kprobes_called_by_handler - Ask whether a handler is changing which probes there are
+ * kprobes_called_by_handler() - Check for a handler that registers or unregisters probes
  *
- * It must not: that takes a mutex which the interrupted task may hold, and waits for
- * handlers to end.
+ * It must not: registration takes a mutex that the interrupted task may hold, and waits
+ * for handlers to end.
  *
  * Context: Any.
- * Return: Whether this CPU runs a handler, or an interrupt in one.
+ * Return: true if this CPU runs a handler, or an interrupt in one.
  */
 bool kprobes_called_by_handler(void)
 {
@@ -170,13 +171,13 @@ bool kprobes_called_by_handler(void)
 }
 
 /**
- * kprobes_wait_for_handlers - Wait for those that run
+ * kprobes_wait_for_handlers() - Wait until all running handlers have returned
  *
- * An expedited grace period interrupts CPUs that are busy. So has the patching
- * that comes before, and those who attach probes one by one have thousands of them.
+ * An expedited grace period interrupts busy CPUs, but so did the text patching before
+ * it, and callers that attach thousands of probes one by one need its speed.
  *
- * Context: Process context. When it returns, no handler runs any more of a probe
- *	that has been unlinked before.
+ * Context: Process context. On return no handler of a probe that was unlinked before
+ *	the call is running.
  */
 void kprobes_wait_for_handlers(void)
 {
@@ -184,23 +185,23 @@ void kprobes_wait_for_handlers(void)
 }
 
 /**
- * kprobes_wait_for_tasks - Wait for those in text that hits no longer lead through
+ * kprobes_wait_for_tasks() - Wait for tasks in slots, detours and displaced text
  *
- * Context: Process context, no lock held. When it returns, no task is any more in a
- *	slot, a detour or the original text that it was on its way in before.
+ * Context: Process context, no lock held. On return no task is in a slot, a detour or
+ *	displaced text that it could reach before the call and no hit reaches any more.
  */
 void kprobes_wait_for_tasks(void)
 {
 	synchronize_rcu_tasks();
-	cpus_read_lock();	/* CPUs on their way up are not watched */
+	cpus_read_lock();	/* RCU-tasks does not watch CPUs in bring-up */
 	cpus_read_unlock();
 }
 
 /**
- * dump_kprobe - Print where a probe is
+ * dump_kprobe() - Print the address and the state of a probe
  * @kp: The probe or site.
  *
- * Context: Any, for a last message.
+ * Context: Any, for a last message before a panic.
  */
 void __kprobes dump_kprobe(struct kprobe *kp)
 {
