@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The registry of probed addresses.
+ * Registry of probed addresses, with two indexes over the sites
  *
- * Two indexes over the sites. The hash serves hits: an open-addressed table of
- * pointers, replaced as a whole when it is full. Its lookup calls nothing, so
- * that nothing it needs can be probed. The ordered index (an rbtree) serves
- * everybody else: all sites of a module, listing in the order of addresses.
+ * The hash serves hits: an open-addressed table of pointers, replaced as a whole when it
+ * is full. Its lookup calls no function that could be probed. The ordered index, an
+ * rbtree, serves all other users: it lists the sites of a module or all sites in address
+ * order.
  */
 #include "internal.h"
 
@@ -19,13 +19,13 @@
 #include <linux/workqueue.h>
 
 /*
- * Two sites that collide cost a hit of one of them a few instructions more. Up to a
- * table of half a megabyte there is so much room that this happens to one in a hundred.
+ * A collision of two sites costs a hit of one of them a few more instructions. Tables of
+ * up to half a megabyte are so sparse that one site in a hundred collides.
  */
 #define TABLE_MIN_SIZE		8192
 #define TABLE_ROOMY_SIZE	65536
 
-/* In empty slots, and in those of erased sites. There is no text at their addresses. */
+/* For empty slots, and for slots of erased sites. No text is at their addresses. */
 struct kprobe kprobe_nobody = {
 	.addr = (kprobe_opcode_t *)&kprobe_nobody,
 };
@@ -34,7 +34,7 @@ static struct kprobe tombstone = {
 	.addr = (kprobe_opcode_t *)&tombstone,
 };
 
-/* Looked at long before the first site: alternatives are tested with an int3. */
+/* The hash is read long before the first site: alternatives are tested with an int3. */
 static struct kprobe_table empty_table = {
 	.shift = BITS_PER_LONG - 1,
 	.mask = 1,
@@ -47,14 +47,14 @@ static struct rb_root site_tree = RB_ROOT;
 
 static struct kmem_cache *site_cache __ro_after_init;
 
-/* sites_init - Prepare for the first site. */
+/* sites_init() - Prepare for the first site */
 void __init sites_init(void)
 {
 	site_cache = KMEM_CACHE(kprobe_site, SLAB_PANIC);
 }
 
 /**
- * get_kprobe - Find the site at an address
+ * get_kprobe() - Find the site at an address
  * @addr: Any address.
  *
  * Context: Any, also noinstr. Preemption is off, or kprobe_mutex is held.
@@ -66,13 +66,13 @@ noinstr struct kprobe *get_kprobe(void *addr)
 }
 
 /**
- * kprobe_find_further - Find the site at an address, but not in the first slot
+ * kprobe_find_further() - Find the site at an address, but not in the first slot
  * @table: The hash.
  * @i: The first slot.
  * @addr: The address.
  *
- * Context: As get_kprobe().
- * Return: As get_kprobe().
+ * Context: See get_kprobe().
+ * Return: The site's struct kprobe, or NULL.
  */
 noinstr struct kprobe *kprobe_find_further(const struct kprobe_table *table, unsigned long i,
 					   const void *addr)
@@ -99,7 +99,7 @@ static struct kprobe *table_entry(const struct kprobe_table *table, unsigned int
 	return rcu_dereference_protected(table->slot[i], lockdep_is_held(&kprobe_mutex));
 }
 
-static bool is_site(const struct kprobe *entry)
+static bool is_site_entry(const struct kprobe *entry)
 {
 	return entry != &kprobe_nobody && entry != &tombstone;
 }
@@ -108,7 +108,7 @@ static void table_insert(struct kprobe_table *table, struct kprobe *kp)
 {
 	unsigned int i = kprobe_hash(table, kp->addr);
 
-	while (is_site(table_entry(table, i)))
+	while (is_site_entry(table_entry(table, i)))
 		i = (i + 1) & table->mask;
 	if (table_entry(table, i) == &kprobe_nobody)
 		table->filled++;
@@ -148,7 +148,7 @@ static int table_resize(unsigned int sites)
 	for (unsigned long i = 0; i < size; i++)
 		RCU_INIT_POINTER(new->slot[i], &kprobe_nobody);
 	for (unsigned int i = 0; i <= old->mask; i++)
-		if (is_site(table_entry(old, i)))
+		if (is_site_entry(table_entry(old, i)))
 			table_insert(new, table_entry(old, i));
 	rcu_assign_pointer(kprobe_table, new);
 	if (old != &empty_table)
@@ -157,8 +157,8 @@ static int table_resize(unsigned int sites)
 }
 
 /**
- * site_reserve - Make room in the hash
- * @count: How many sites are going to be created.
+ * site_reserve() - Make room in the hash
+ * @count: The number of sites to be created.
  *
  * Context: Process context, kprobe_mutex held.
  * Return: 0, or -ENOMEM.
@@ -168,13 +168,13 @@ int site_reserve(unsigned int count)
 	struct kprobe_table *table = table_locked();
 	unsigned long size = table->mask + 1UL, sites = table->live + count;
 
-	/* A third: then there is one step too many in four lookups. */
+	/* When a third is filled, one lookup in four needs a second step. */
 	if (table->filled + count <= size / 3 && size >= min(32 * sites, TABLE_ROOMY_SIZE))
 		return 0;
 	return table_resize(sites);
 }
 
-/* After a crowd has gone, its table goes, too. It may stay if memory is short. */
+/* Shrink the table after most sites have gone. It may stay if memory is short. */
 static void table_shrink(void)
 {
 	struct kprobe_table *table = table_locked();
@@ -189,7 +189,7 @@ static bool site_precedes(struct rb_node *a, const struct rb_node *b)
 	       site_addr(rb_entry(b, struct kprobe_site, node));
 }
 
-/* site_first_from - The site with the lowest address from @addr on, or NULL. */
+/* site_first_from() - The site with the lowest address from @addr on, or NULL */
 struct kprobe_site *site_first_from(unsigned long addr)
 {
 	struct kprobe_site *site, *found = NULL;
@@ -208,31 +208,31 @@ struct kprobe_site *site_first_from(unsigned long addr)
 	return found;
 }
 
-/* site_next - The site after @site in the order of addresses, or NULL. */
+/* site_next() - The site after @site in address order, or NULL */
 struct kprobe_site *site_next(struct kprobe_site *site)
 {
 	lockdep_assert_held(&kprobe_mutex);
 	return rb_entry_safe(rb_next(&site->node), struct kprobe_site, node);
 }
 
-static struct kprobe_site *if_below(struct kprobe_site *site, unsigned long end)
+static struct kprobe_site *site_if_below(struct kprobe_site *site, unsigned long end)
 {
 	return site && site_addr(site) < end ? site : NULL;
 }
 
-/* site_first_in - The site with the lowest address in [@start, @end), or NULL. */
+/* site_first_in() - The site with the lowest address in [@start, @end), or NULL */
 struct kprobe_site *site_first_in(unsigned long start, unsigned long end)
 {
-	return if_below(site_first_from(start), end);
+	return site_if_below(site_first_from(start), end);
 }
 
-/* site_next_in - The site after @site, if it is below @end, or NULL. */
+/* site_next_in() - The site after @site, if it is below @end, or NULL */
 struct kprobe_site *site_next_in(struct kprobe_site *site, unsigned long end)
 {
-	return if_below(site_next(site), end);
+	return site_if_below(site_next(site), end);
 }
 
-/* site_find - The site at @addr that is not gone, or NULL. */
+/* site_find() - The site at @addr that is not gone, or NULL */
 struct kprobe_site *site_find(unsigned long addr)
 {
 	struct kprobe *kp;
@@ -242,14 +242,14 @@ struct kprobe_site *site_find(unsigned long addr)
 	return kp ? site_of(kp) : NULL;
 }
 
-/* Is it the own kprobe of a site that is not gone? */
-static bool is_found_kprobe(const struct kprobe *kp)
+/* Is @kp embedded in a site that is not gone? */
+static bool is_hashed_site_kprobe(const struct kprobe *kp)
 {
 	return get_kprobe(kp->addr) == kp;
 }
 
-/* Is it that of a site that may be gone, and not in the hash? */
-static bool is_site_kprobe(const struct kprobe *kp)
+/* Is @kp embedded in a site that may be gone, and so not in the hash? */
+static bool is_any_site_kprobe(const struct kprobe *kp)
 {
 	unsigned long addr = (unsigned long)kp->addr;
 	struct kprobe_site *site;
@@ -260,7 +260,8 @@ static bool is_site_kprobe(const struct kprobe *kp)
 	return false;
 }
 
-static struct kprobe_site *site_in_list(struct kprobe *p, bool (*is_own)(const struct kprobe *kp))
+static struct kprobe_site *site_in_probe_list(struct kprobe *p,
+					      bool (*is_own)(const struct kprobe *kp))
 {
 	struct kprobe *kp = p;
 
@@ -271,10 +272,10 @@ static struct kprobe_site *site_in_list(struct kprobe *p, bool (*is_own)(const s
 }
 
 /*
- * A probe's links mean nothing before its first registration, so they are believed
- * only if the neighbour agrees.
+ * A probe's links are undefined before its first registration, so they are valid only
+ * if the neighbour agrees.
  */
-static bool is_linked(const struct kprobe *p)
+static bool kprobe_is_linked(const struct kprobe *p)
 {
 	struct list_head *next = p->list.next, *back;
 
@@ -283,8 +284,8 @@ static bool is_linked(const struct kprobe *p)
 }
 
 /**
- * site_of_probe - Find the site that a probe is registered at
- * @p: The probe. Its @addr may have been changed since it was registered.
+ * site_of_probe() - Find the site at which a probe is registered
+ * @p: The probe. Its @addr may have changed since it was registered.
  *
  * Context: Process context, kprobe_mutex held.
  * Return: The site, or NULL.
@@ -292,9 +293,10 @@ static bool is_linked(const struct kprobe *p)
 struct kprobe_site *site_of_probe(struct kprobe *p)
 {
 	lockdep_assert_held(&kprobe_mutex);
-	if (!is_linked(p))
+	if (!kprobe_is_linked(p))
 		return NULL;
-	return site_in_list(p, is_found_kprobe) ?: site_in_list(p, is_site_kprobe);
+	return site_in_probe_list(p, is_hashed_site_kprobe) ?:
+	       site_in_probe_list(p, is_any_site_kprobe);
 }
 
 static void site_unlink(struct kprobe_site *site)
@@ -315,11 +317,11 @@ static void site_remove_slots(struct kprobe_site *site)
 }
 
 /**
- * site_create - Prepare a site and put it into the indexes
- * @addr: The address; it has been checked.
- * @flags: KPROBE_FLAG_FTRACE, KPROBE_FLAG_ON_FUNC_ENTRY as they apply.
+ * site_create() - Prepare a site and add it to the indexes
+ * @addr: The address, which has been checked.
+ * @flags: KPROBE_FLAG_FTRACE and KPROBE_FLAG_ON_FUNC_ENTRY, as they apply.
  *
- * Context: Process context, kprobe_mutex held, text_mutex too. Room in the hash
+ * Context: Process context with kprobe_mutex and text_mutex held. Room in the hash
  *	has been reserved.
  * Return: The site, in state SITE_NEW, or an error of the architecture: -ENOMEM,
  *	-EILSEQ for an instruction that cannot be probed, -EINVAL.
@@ -352,7 +354,7 @@ struct kprobe_site *site_create(unsigned long addr, u32 flags)
 	return no_free_ptr(site);
 }
 
-/* site_destroy - Undo site_create(), before the site has ever been armed. */
+/* site_destroy() - Undo site_create() before the site has ever been armed */
 void site_destroy(struct kprobe_site *site)
 {
 	WARN_ON_ONCE(site->state != SITE_NEW);
@@ -361,14 +363,14 @@ void site_destroy(struct kprobe_site *site)
 	kfree_rcu(site, rcu);
 }
 
-static const u8 site_ways[] = {
+static const u8 site_transitions[] = {
 	/* a probe arrives; the new site's probes may all be disabled */
 	[SITE_NEW]	= BIT(SITE_ARMED) | BIT(SITE_DISARMED) | BIT(SITE_GONE),
-	/* the last enabled probe is disabled or leaves; all are switched off */
+	/* the last enabled probe is disabled or leaves; all probes are disarmed */
 	[SITE_ARMED]	= BIT(SITE_DISARMED) | BIT(SITE_GONE) | BIT(SITE_OPTIMIZING),
-	/* all ways to the displaced instructions but the detour have been waited for */
+	/* no task can reach the displaced text other than through the detour */
 	[SITE_OPTIMIZING] = BIT(SITE_JUMP) | BIT(SITE_ARMED),
-	/* the last enabled probe leaves, a neighbour comes, the detour does not suit */
+	/* the last enabled probe leaves, a neighbour is armed, the detour is unfit */
 	[SITE_JUMP]	= BIT(SITE_ARMED) | BIT(SITE_DISARMED),
 	/* enabled again; the last probe leaves */
 	[SITE_DISARMED]	= BIT(SITE_ARMED) | BIT(SITE_DYING) | BIT(SITE_GONE),
@@ -378,27 +380,27 @@ static const u8 site_ways[] = {
 };
 
 /*
- * site_set_state - The one place where a site's state changes:
+ * site_set_state() - Change a site's state; no other function does
  *
  *	NEW -> ARMED <-> DISARMED -> DYING -> freed
  *	ARMED -> OPTIMIZING -> JUMP -> ARMED, DISARMED
  *	OPTIMIZING -> ARMED
  *	NEW -> DISARMED
  *	DYING -> ARMED, DISARMED
- *	any -> GONE -> freed, when its last probe has left
+ *	any but OPTIMIZING, JUMP -> GONE -> freed, when its last probe has left
  */
 void site_set_state(struct kprobe_site *site, enum kprobe_site_state state)
 {
 	lockdep_assert_held(&kprobe_mutex);
-	WARN_ON_ONCE(!(site_ways[site->state] & BIT(state)));
+	WARN_ON_ONCE(!(site_transitions[site->state] & BIT(state)));
 	if (site->state == SITE_DYING && state != SITE_GONE)
 		list_del_init(&site->retired);
 	site->state = state;
 }
 
 /*
- * An architecture without slots restores the text once more when it forgets a
- * site: that must be done while the text is there.
+ * An architecture without slots restores the text again when a site is removed, which
+ * must happen while the text is mapped.
  */
 #ifdef __ARCH_WANT_KPROBES_INSN_SLOT
 static const bool slots_outlive_text = true;
@@ -407,13 +409,13 @@ static const bool slots_outlive_text;
 #endif
 
 /**
- * site_lose_text - The text at a site goes away
+ * site_lose_text() - Mark a site gone before its text is freed
  * @site: The site, no longer armed.
  *
- * Its address may come to mean something else from here on, so it leaves the
- * hash. It stays in the ordered index as long as somebody has a probe there. A
- * task may still be in its slots: an async function of the module, or one that
- * was preempted on its way back from a handler.
+ * Other text may be loaded at the address later, so the site leaves the hash. It stays
+ * in the ordered index while a probe is there. A task may still be preempted in its
+ * slots: an async function of the module, or a task that was preempted on return from
+ * a handler.
  */
 void site_lose_text(struct kprobe_site *site)
 {
@@ -430,12 +432,12 @@ void site_lose_text(struct kprobe_site *site)
 }
 
 /*
- * Freeing, in three steps. First, nothing leads to the site any more: its text
- * is restored, all CPUs know it, and the last probe has left or the text is
- * gone. Second, a grace period of RCU-tasks: a task may have been preempted in
- * the site's slots. That does not watch CPUs on their way up, which are waited
- * for with the hotplug lock. Third, unless a new probe has arrived meanwhile,
- * the slots are freed, and the site when nobody can look at it.
+ * A site is freed in three steps. First, no hit reaches it any more: its text is
+ * restored on all CPUs, and its last probe has left or the text is gone. Second, a
+ * grace period of RCU-tasks passes, as a task may have been preempted in the site's
+ * slots. RCU-tasks does not watch CPUs in bring-up: the hotplug lock waits for them.
+ * Third, unless a new probe has arrived meanwhile, the slots are freed, and after a
+ * grace period of RCU the site.
  */
 static LIST_HEAD(retired_sites);	/* kprobe_mutex */
 
@@ -449,8 +451,8 @@ static void site_free(struct kprobe_site *site)
 	kfree_rcu(site, rcu);
 }
 
-/* Free a few, so that nobody waits long for kprobe_mutex. Returns whether there are more. */
-static bool reap_few(struct list_head *batch)
+/* Frees at most SITES_AT_A_TIME sites. Returns true if more are left. */
+static bool sites_free_some(struct list_head *batch)
 {
 	struct kprobe_site *site, *next;
 	unsigned int n = 0;
@@ -466,7 +468,7 @@ static bool reap_few(struct list_head *batch)
 	return false;
 }
 
-static void reap_sites(struct work_struct *work)
+static void sites_reap_work(struct work_struct *work)
 {
 	LIST_HEAD(batch);
 
@@ -474,15 +476,15 @@ static void reap_sites(struct work_struct *work)
 		list_splice_init(&retired_sites, &batch);
 
 	kprobes_wait_for_tasks();
-	while (reap_few(&batch))
+	while (sites_free_some(&batch))
 		cond_resched_tasks_rcu_qs();
 }
 
-static DECLARE_WORK(site_reaper, reap_sites);
+static DECLARE_WORK(site_reaper, sites_reap_work);
 
 /**
- * site_retire - Free a site when nobody can be in its slots
- * @site: A site to which nothing leads any more: dying or gone.
+ * site_retire() - Free a site when no task can be in its slots
+ * @site: A dying or gone site, which no hit reaches.
  */
 void site_retire(struct kprobe_site *site)
 {
