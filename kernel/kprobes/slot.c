@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Executable memory for copied instructions, and for detours: slots, many to a
- * page. Which page an address belongs to is asked in any context, for instance
- * by the unwinder.
+ * Executable memory for copied instructions and detours: slots, many to a page. The
+ * owner of an address is looked up in any context, for instance by the unwinder.
  */
 #include "internal.h"
 
@@ -19,12 +18,12 @@
 
 /**
  * struct slot_cache - Slots of one size
- * @name:	What a page is called where symbols are shown.
- * @slot_bytes:	The size.
- * @pages:	All pages, by address; perhaps with those of other sizes. Read under RCU.
- * @open_pages:	Those in which a slot is free. kprobe_mutex.
+ * @name:	The name of a page in /proc/kallsyms.
+ * @slot_bytes:	The size of a slot in bytes.
+ * @pages:	All pages, by address, and possibly pages of other sizes. Read under RCU.
+ * @open_pages:	The pages with a free slot. kprobe_mutex.
  * @alloc:	Allocates a page.
- * @free:	Frees it.
+ * @free:	Frees a page.
  */
 struct slot_cache {
 	const char *name;
@@ -36,14 +35,14 @@ struct slot_cache {
 };
 
 /**
- * struct slot_page - A page of slots
+ * struct slot_page - Page of slots
  * @code:	The page.
- * @cache:	Where it belongs.
- * @link:	In the cache's @open_pages if a slot is free. kprobe_mutex.
- * @rcu:	For the time after the last look at it.
- * @slots:	How many slots there are.
- * @used:	A bit a slot. kprobe_mutex.
- * @owner:	Whose slot it is. Written under kprobe_mutex, read under RCU.
+ * @cache:	The cache that the page belongs to.
+ * @link:	Entry in the cache's @open_pages if a slot is free. kprobe_mutex.
+ * @rcu:	Defers freeing until no reader uses it.
+ * @slots:	The number of slots.
+ * @used:	One bit for each slot. kprobe_mutex.
+ * @owner:	The owner of each slot. Written under kprobe_mutex, read under RCU.
  */
 struct slot_page {
 	void *code;
@@ -56,7 +55,7 @@ struct slot_page {
 };
 
 /**
- * alloc_insn_page - Allocate a page for copied instructions
+ * alloc_insn_page() - Allocate a page for copied instructions
  *
  * Context: Process context. May sleep.
  * Return: The page, executable, or NULL.
@@ -77,18 +76,18 @@ static struct slot_cache insn_slots = {
 	.free = execmem_free,
 };
 
-static unsigned long page_first(const struct slot_page *page)
+static unsigned long slot_page_start(const struct slot_page *page)
 {
 	return (unsigned long)page->code;
 }
 
-static void announce(const struct slot_page *page, bool freed)
+static void slot_page_announce(const struct slot_page *page, bool freed)
 {
-	perf_event_ksymbol(PERF_RECORD_KSYMBOL_TYPE_OOL, page_first(page), PAGE_SIZE, freed,
+	perf_event_ksymbol(PERF_RECORD_KSYMBOL_TYPE_OOL, slot_page_start(page), PAGE_SIZE, freed,
 			   page->cache->name);
 }
 
-static struct slot_page *add_page(struct slot_cache *cache)
+static struct slot_page *slot_page_add(struct slot_cache *cache)
 {
 	unsigned int slots = PAGE_SIZE / cache->slot_bytes;
 	struct slot_page *page __free(kfree) = kzalloc(struct_size(page, owner, slots),
@@ -101,33 +100,33 @@ static struct slot_page *add_page(struct slot_cache *cache)
 	page->code = cache->alloc();
 	if (!page->code)
 		return NULL;
-	if (mtree_insert_range(cache->pages, page_first(page), page_first(page) + PAGE_SIZE - 1,
-			       page, GFP_KERNEL)) {
+	if (mtree_insert_range(cache->pages, slot_page_start(page),
+			       slot_page_start(page) + PAGE_SIZE - 1, page, GFP_KERNEL)) {
 		cache->free(page->code);
 		return NULL;
 	}
 	list_add(&page->link, &cache->open_pages);
-	announce(page, false);
+	slot_page_announce(page, false);
 	return no_free_ptr(page);
 }
 
-static void remove_page(struct slot_page *page)
+static void slot_page_remove(struct slot_page *page)
 {
-	announce(page, true);
+	slot_page_announce(page, true);
 	list_del(&page->link);
-	mtree_erase(page->cache->pages, page_first(page));
+	mtree_erase(page->cache->pages, slot_page_start(page));
 	page->cache->free(page->code);
 	kfree_rcu(page, rcu);
 }
 
-static kprobe_opcode_t *get_slot(struct slot_cache *cache, struct kprobe *owner)
+static kprobe_opcode_t *slot_alloc(struct slot_cache *cache, struct kprobe *owner)
 {
 	struct slot_page *page;
 	unsigned int i;
 
 	lockdep_assert_held(&kprobe_mutex);
 	page = list_first_entry_or_null(&cache->open_pages, struct slot_page, link) ?:
-	       add_page(cache);
+	       slot_page_add(cache);
 	if (!page)
 		return NULL;
 	i = find_first_zero_bit(page->used, page->slots);
@@ -138,7 +137,7 @@ static kprobe_opcode_t *get_slot(struct slot_cache *cache, struct kprobe *owner)
 	return page->code + i * cache->slot_bytes;
 }
 
-static void free_slot(struct maple_tree *pages, kprobe_opcode_t *slot)
+static void slot_free(struct maple_tree *pages, kprobe_opcode_t *slot)
 {
 	struct slot_page *page = mtree_load(pages, (unsigned long)slot);
 	unsigned int i;
@@ -152,7 +151,7 @@ static void free_slot(struct maple_tree *pages, kprobe_opcode_t *slot)
 	if (list_empty(&page->link))
 		list_add(&page->link, &page->cache->open_pages);
 	if (bitmap_empty(page->used, page->slots))
-		remove_page(page);
+		slot_page_remove(page);
 }
 
 static struct kprobe *slot_owner(struct maple_tree *pages, unsigned long addr)
@@ -162,26 +161,26 @@ static struct kprobe *slot_owner(struct maple_tree *pages, unsigned long addr)
 
 	if (!page)
 		return NULL;
-	i = (addr - page_first(page)) / page->cache->slot_bytes;
+	i = (addr - slot_page_start(page)) / page->cache->slot_bytes;
 	return i < page->slots ? READ_ONCE(page->owner[i]) : NULL;
 }
 
 /**
- * get_insn_slot_for - Allocate a slot
- * @owner: What kprobe_slot_owner() shall say of it.
+ * get_insn_slot_for() - Allocate a slot
+ * @owner: The owner that kprobe_slot_owner() returns for it.
  *
  * Context: Process context, kprobe_mutex held.
  * Return: The slot, or NULL.
  */
 kprobe_opcode_t *get_insn_slot_for(struct kprobe *owner)
 {
-	return get_slot(&insn_slots, owner);
+	return slot_alloc(&insn_slots, owner);
 }
 
 /**
- * get_insn_slot - Allocate a slot of which nobody asks for the owner
+ * get_insn_slot() - Allocate a slot without an owner
  *
- * Context: As get_insn_slot_for().
+ * Context: See get_insn_slot_for().
  * Return: The slot, or NULL.
  */
 kprobe_opcode_t *get_insn_slot(void)
@@ -190,23 +189,23 @@ kprobe_opcode_t *get_insn_slot(void)
 }
 
 /**
- * free_insn_slot - Free a slot
- * @slot: The slot. No task can be in it any more: see site_retire().
- * @dirty: Of no importance.
+ * free_insn_slot() - Free a slot
+ * @slot: The slot. No task may be in it: see site_retire().
+ * @dirty: Ignored.
  *
  * Context: Process context, kprobe_mutex held.
  */
 void free_insn_slot(kprobe_opcode_t *slot, int dirty)
 {
-	free_slot(&insn_pages, slot);
+	slot_free(&insn_pages, slot);
 }
 
 /**
- * is_kprobe_insn_slot - Ask whether an address is in a page of slots
+ * is_kprobe_insn_slot() - Check for an address in a page of slots
  * @addr: The address.
  *
  * Context: Any in which RCU is watching.
- * Return: Whether it is.
+ * Return: true if @addr is in such a page.
  */
 bool is_kprobe_insn_slot(unsigned long addr)
 {
@@ -214,11 +213,11 @@ bool is_kprobe_insn_slot(unsigned long addr)
 }
 
 /**
- * kprobe_slot_owner - Find out whose slot an address is in
+ * kprobe_slot_owner() - Find the owner of the slot at an address
  * @addr: The address.
  *
- * Context: Any in which RCU is watching. Preemption is off, or it is an RCU
- *	reader, for as long as the result is used.
+ * Context: Any in which RCU is watching. While the result is used, preemption is off
+ *	or the caller is an RCU reader.
  * Return: The owner, or NULL.
  */
 struct kprobe *kprobe_slot_owner(unsigned long addr)
@@ -229,7 +228,7 @@ struct kprobe *kprobe_slot_owner(unsigned long addr)
 #ifdef CONFIG_OPTPROBES
 
 /**
- * alloc_optinsn_page - Allocate a page for detours
+ * alloc_optinsn_page() - Allocate a page for detours
  *
  * Context: Process context. May sleep.
  * Return: The page, executable and within reach of a jump, or NULL.
@@ -240,7 +239,7 @@ void *__weak alloc_optinsn_page(void)
 }
 
 /**
- * free_optinsn_page - Free a page for detours
+ * free_optinsn_page() - Free a page for detours
  * @page: The page.
  *
  * Context: Process context. May sleep.
@@ -261,15 +260,15 @@ static struct slot_cache optinsn_slots = {
 };
 
 /**
- * get_optinsn_slot_for - Allocate a slot for a detour
- * @owner: What kprobe_optinsn_slot_owner() shall say of it.
+ * get_optinsn_slot_for() - Allocate a slot for a detour
+ * @owner: The owner that kprobe_optinsn_slot_owner() returns for it.
  *
- * Context: As get_insn_slot_for().
+ * Context: See get_insn_slot_for().
  * Return: The slot, or NULL.
  */
 kprobe_opcode_t *get_optinsn_slot_for(struct kprobe *owner)
 {
-	return get_slot(&optinsn_slots, owner);
+	return slot_alloc(&optinsn_slots, owner);
 }
 
 #ifdef MAX_POST_OPTINSN_SIZE
@@ -283,25 +282,25 @@ static struct slot_cache post_optinsn_slots = {
 };
 
 /**
- * get_post_optinsn_slot_for - Allocate a slot for what a detour does with post handlers
- * @owner: What kprobe_optinsn_slot_owner() is to say of it.
+ * get_post_optinsn_slot_for() - Allocate a slot for the post handler part of a detour
+ * @owner: The owner that kprobe_optinsn_slot_owner() returns for it.
  *
- * For an architecture that needs more room there, MAX_POST_OPTINSN_SIZE units. It is
- * freed by free_optinsn_slot().
+ * For an architecture that needs a slot of MAX_POST_OPTINSN_SIZE units there.
+ * free_optinsn_slot() frees it.
  *
- * Context: As get_insn_slot_for().
+ * Context: See get_insn_slot_for().
  * Return: The slot, or NULL.
  */
 kprobe_opcode_t *get_post_optinsn_slot_for(struct kprobe *owner)
 {
-	return get_slot(&post_optinsn_slots, owner);
+	return slot_alloc(&post_optinsn_slots, owner);
 }
 #endif
 
 /**
- * get_optinsn_slot - Allocate a slot for a detour of which nobody asks for the owner
+ * get_optinsn_slot() - Allocate a slot for a detour without an owner
  *
- * Context: As get_insn_slot_for().
+ * Context: See get_insn_slot_for().
  * Return: The slot, or NULL.
  */
 kprobe_opcode_t *get_optinsn_slot(void)
@@ -310,23 +309,23 @@ kprobe_opcode_t *get_optinsn_slot(void)
 }
 
 /**
- * free_optinsn_slot - Free a detour's slot
- * @slot: The slot. No task can be in it any more.
- * @dirty: Of no importance.
+ * free_optinsn_slot() - Free a detour's slot
+ * @slot: The slot. No task may be in it.
+ * @dirty: Ignored.
  *
- * Context: As free_insn_slot().
+ * Context: See free_insn_slot().
  */
 void free_optinsn_slot(kprobe_opcode_t *slot, int dirty)
 {
-	free_slot(&optinsn_pages, slot);
+	slot_free(&optinsn_pages, slot);
 }
 
 /**
- * is_kprobe_optinsn_slot - Ask whether an address is in a page of detours
+ * is_kprobe_optinsn_slot() - Check for an address in a page of detours
  * @addr: The address.
  *
- * Context: As is_kprobe_insn_slot().
- * Return: Whether it is.
+ * Context: See is_kprobe_insn_slot().
+ * Return: true if @addr is in such a page.
  */
 bool is_kprobe_optinsn_slot(unsigned long addr)
 {
@@ -334,10 +333,10 @@ bool is_kprobe_optinsn_slot(unsigned long addr)
 }
 
 /**
- * kprobe_optinsn_slot_owner - Find out whose detour an address is in
+ * kprobe_optinsn_slot_owner() - Find the owner of the detour at an address
  * @addr: The address.
  *
- * Context: As kprobe_slot_owner().
+ * Context: See kprobe_slot_owner().
  * Return: The owner, or NULL.
  */
 struct kprobe *kprobe_optinsn_slot_owner(unsigned long addr)
@@ -347,16 +346,16 @@ struct kprobe *kprobe_optinsn_slot_owner(unsigned long addr)
 
 #endif /* CONFIG_OPTPROBES */
 
-/* slots_init - Prepare for the first slot. */
+/* slots_init() - Prepare for the first slot */
 void __init slots_init(void)
 {
 #ifdef CONFIG_OPTPROBES
-	/* To some architectures it is a difference of two addresses. */
+	/* On some architectures the size is a difference of two addresses. */
 	optinsn_slots.slot_bytes = MAX_OPTINSN_SIZE * sizeof(kprobe_opcode_t);
 #endif
 }
 
-static struct maple_tree *const page_trees[] = {
+static struct maple_tree *const slot_page_trees[] = {
 	&insn_pages,
 #ifdef CONFIG_OPTPROBES
 	&optinsn_pages,
@@ -364,14 +363,14 @@ static struct maple_tree *const page_trees[] = {
 };
 
 /**
- * kprobe_get_kallsym - Name the pages of slots for /proc/kallsyms
- * @symnum: Which page, from 0.
+ * kprobe_get_kallsym() - Name the pages of slots for /proc/kallsyms
+ * @symnum: The index of the page, from 0.
  * @value: Set to its address.
  * @type: Set to its type.
- * @sym: Set to its name, of at the most KSYM_NAME_LEN bytes.
+ * @sym: Set to its name, of at most KSYM_NAME_LEN bytes.
  *
  * Context: Process context.
- * Return: 0, or -ERANGE if there are not so many.
+ * Return: 0, or -ERANGE if there are no more pages.
  */
 int kprobe_get_kallsym(unsigned int symnum, unsigned long *value, char *type, char *sym)
 {
@@ -379,14 +378,14 @@ int kprobe_get_kallsym(unsigned int symnum, unsigned long *value, char *type, ch
 	unsigned long addr;
 
 	guard(rcu)();
-	for (unsigned int i = 0; i < ARRAY_SIZE(page_trees); i++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(slot_page_trees); i++) {
 		addr = 0;
-		mt_for_each(page_trees[i], page, addr, ULONG_MAX) {
+		mt_for_each(slot_page_trees[i], page, addr, ULONG_MAX) {
 			if (symnum--)
 				continue;
 			strscpy(sym, page->cache->name, KSYM_NAME_LEN);
 			*type = 't';
-			*value = page_first(page);
+			*value = slot_page_start(page);
 			return 0;
 		}
 	}
