@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Text of modules, which comes and goes. Who may probe it is asked of the module,
- * and its blacklist, its reserved instructions and its sites leave with it.
+ * Text of modules: it comes and goes, together with the module's blacklist, its reserved
+ * instructions and its sites
  */
 #include "internal.h"
 
@@ -10,14 +10,14 @@
 #include <linux/notifier.h>
 
 /*
- * The text that may be probed: from when we hear that a module is coming, and know its
- * blacklist, to when we hear that it is going, or that its init text is. Before, and
- * after, a module may be given up without a word. kprobe_mutex.
+ * Text that may be probed: from the notification that a module is coming, when its
+ * blacklist is added, to the notification that the module or its init text is going. No
+ * notifier tells of a module that is given up before or after. kprobe_mutex.
  */
 static struct maple_tree known_text = MTREE_INIT(known_text, 0);
 
 /**
- * module_check_text - Check that an address is in text of a module that stays
+ * module_check_text() - Check that an address is in text of a module that stays
  * @addr: The address.
  *
  * Context: Process context, kprobe_mutex held.
@@ -37,7 +37,7 @@ int module_check_text(unsigned long addr)
 		0 : -ENOENT;
 }
 
-static struct module *find_live_text(unsigned long addr)
+static struct module *module_with_live_text(unsigned long addr)
 {
 	struct module *mod;
 
@@ -48,19 +48,19 @@ static struct module *find_live_text(unsigned long addr)
 }
 
 /**
- * module_text_tables - Find out where a module tells of its reserved instructions
+ * module_text_tables() - Find a module's tables of reserved instructions
  * @addr: An address in its text.
  * @tables: Filled in.
  *
- * The tables are put in order while the module is on its way in; and before it has
- * left for good, whatever asks for its text is refused.
+ * The tables are sorted while the module is being loaded. While it is being unloaded,
+ * all probes of its text are refused.
  *
  * Context: Process context, kprobe_mutex held.
- * Return: Whether there is a module whose tables are complete.
+ * Return: true if there is a module whose tables are complete.
  */
 bool module_text_tables(unsigned long addr, struct text_tables *tables)
 {
-	const struct module *mod = find_live_text(addr);
+	const struct module *mod = module_with_live_text(addr);
 
 	lockdep_assert_held(&kprobe_mutex);
 	if (!mod)
@@ -82,32 +82,33 @@ bool module_text_tables(unsigned long addr, struct text_tables *tables)
 	return true;
 }
 
-static unsigned long text_start(const struct module *mod, enum mod_mem_type type)
+static unsigned long module_text_start(const struct module *mod, enum mod_mem_type type)
 {
 	return (unsigned long)mod->mem[type].base;
 }
 
-static unsigned long text_end(const struct module *mod, enum mod_mem_type type)
+static unsigned long module_text_end(const struct module *mod, enum mod_mem_type type)
 {
-	return text_start(mod, type) + mod->mem[type].size;
+	return module_text_start(mod, type) + mod->mem[type].size;
 }
 
-static void add_module_text(struct module *mod, enum mod_mem_type type)
+static void module_add_text(struct module *mod, enum mod_mem_type type)
 {
-	unsigned long start = text_start(mod, type), end = text_end(mod, type);
+	unsigned long start = module_text_start(mod, type), end = module_text_end(mod, type);
 
 	if (start < end && mtree_insert_range(&known_text, start, end - 1, mod, GFP_KERNEL))
-		pr_warn("no memory: text of module %s cannot be probed\n", mod->name);
+		pr_warn("no memory to probe the text of module %s: load it again to probe it\n",
+			mod->name);
 }
 
-static void lose_module_text(const struct module *mod, enum mod_mem_type type)
+static void module_lose_text(const struct module *mod, enum mod_mem_type type)
 {
-	if (text_start(mod, type) < text_end(mod, type))
-		mtree_erase(&known_text, text_start(mod, type));
-	kprobes_lose_text(text_start(mod, type), text_end(mod, type));
+	if (module_text_start(mod, type) < module_text_end(mod, type))
+		mtree_erase(&known_text, module_text_start(mod, type));
+	kprobes_lose_text(module_text_start(mod, type), module_text_end(mod, type));
 }
 
-static void add_module_blacklist(const struct module *mod)
+static void module_add_blacklist(const struct module *mod)
 {
 	blacklist_add_functions(mod->kprobe_blacklist,
 				mod->kprobe_blacklist + mod->num_kprobe_blacklist);
@@ -115,35 +116,35 @@ static void add_module_blacklist(const struct module *mod)
 	blacklist_add_section(mod->noinstr_text_start, mod->noinstr_text_size);
 }
 
-/* It can be known only now where the module's code jumps to. */
-static void optimize_module(const struct module *mod)
+/* The targets of the module's jumps are known only now. */
+static void module_optimize_sites(const struct module *mod)
 {
-	unsigned long end = text_end(mod, MOD_TEXT);
-	struct kprobe_site *site = site_first_in(text_start(mod, MOD_TEXT), end);
+	unsigned long end = module_text_end(mod, MOD_TEXT);
+	struct kprobe_site *site = site_first_in(module_text_start(mod, MOD_TEXT), end);
 
 	for (; site; site = site_next_in(site, end))
 		optimizer_consider(site);
 }
 
-static int module_changed(struct notifier_block *nb, unsigned long state, void *data)
+static int kprobes_module_notify(struct notifier_block *nb, unsigned long state, void *data)
 {
 	struct module *mod = data;
 
 	guard(mutex)(&kprobe_mutex);
 	switch (state) {
 	case MODULE_STATE_COMING:
-		add_module_blacklist(mod);
-		add_module_text(mod, MOD_TEXT);
-		add_module_text(mod, MOD_INIT_TEXT);
+		module_add_blacklist(mod);
+		module_add_text(mod, MOD_TEXT);
+		module_add_text(mod, MOD_INIT_TEXT);
 		break;
 	case MODULE_STATE_LIVE:
-		lose_module_text(mod, MOD_INIT_TEXT);
-		optimize_module(mod);
+		module_lose_text(mod, MOD_INIT_TEXT);
+		module_optimize_sites(mod);
 		break;
 	case MODULE_STATE_GOING:
-		lose_module_text(mod, MOD_INIT_TEXT);
-		lose_module_text(mod, MOD_TEXT);
-		reserved_forget_text(text_start(mod, MOD_TEXT));
+		module_lose_text(mod, MOD_INIT_TEXT);
+		module_lose_text(mod, MOD_TEXT);
+		reserved_forget_text(module_text_start(mod, MOD_TEXT));
 		arch_forget_text(mod);
 		break;
 	}
@@ -151,16 +152,16 @@ static int module_changed(struct notifier_block *nb, unsigned long state, void *
 }
 
 /*
- * Before all others that care for a module's text: kprobe events (priority 2)
- * probe a module that is coming, when its blacklist must be known; and should
- * it fail to come, only those notifiers hear of it that were called before.
+ * Run before all other notifiers that depend on a module's text. Kprobe events
+ * (priority 2) probe a module that is coming, and need its blacklist. If loading
+ * fails, only notifiers that have been called before are told.
  */
-static struct notifier_block module_nb = {
-	.notifier_call = module_changed,
+static struct notifier_block kprobes_module_nb = {
+	.notifier_call = kprobes_module_notify,
 	.priority = 3,
 };
 
 int __init kprobes_init_modules(void)
 {
-	return register_module_notifier(&module_nb);
+	return register_module_notifier(&kprobes_module_nb);
 }
