@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the rooms of kprobes share.
+ * Interfaces between the files of kprobes
  *
- * A *probe* is a struct kprobe of a caller. A *site* is ours: one for each
- * probed address, from the first probe there to the last. Architectures see
- * the struct kprobe inside the site, and never a caller's.
+ * A *probe* is a caller's struct kprobe. A *site* is ours: one for each probed
+ * address, from the first probe there to the last. Architectures see the struct
+ * kprobe inside the site, and never a caller's.
  *
  * Locks, in the order in which they are taken:
  *
  *   kprobe_mutex -> cpus_read_lock() -> jump_label_lock() -> text_mutex
  *   kprobe_mutex -> the locks of ftrace
  *
- * The locks of ftrace are never taken under the last three of the first line:
- * the function graph tracer takes the hotplug lock under them. No lock is held
- * across a grace period. The hit path takes none.
+ * The locks of ftrace are never taken under the last three locks of the first line:
+ * the function graph tracer takes the hotplug lock under the locks of ftrace. No lock
+ * is held across a grace period. The hit path takes no lock.
  */
 #ifndef _KERNEL_KPROBES_INTERNAL_H
 #define _KERNEL_KPROBES_INTERNAL_H
@@ -28,10 +28,10 @@
 
 extern struct mutex kprobe_mutex;
 
-/* What works behind people's backs does so in pieces: nobody waits long for the mutex. */
+/* Background work takes kprobe_mutex for at most SITES_AT_A_TIME sites. */
 #define SITES_AT_A_TIME	128
 
-/* Units of a slot. An architecture may put more into it than an instruction. */
+/* Units of a slot. An architecture may store more than an instruction there. */
 #ifndef KPROBE_SLOT_SIZE
 #define KPROBE_SLOT_SIZE	MAX_INSN_SIZE
 #endif
@@ -41,13 +41,13 @@ static inline unsigned long site_addr(const struct kprobe_site *site)
 	return (unsigned long)site->kp.addr;
 }
 
-/* Is there a detour at the site, that hits may come through? */
+/* Does the site have a detour that hits may run through? */
 static inline bool site_has_detour(const struct kprobe_site *site)
 {
 	return site->state == SITE_OPTIMIZING || site->state == SITE_JUMP;
 }
 
-/* Do hits at the site lead to its probes? */
+/* Do hits at the site reach its probes? */
 static inline bool site_is_armed(const struct kprobe_site *site)
 {
 	return site->state == SITE_ARMED || site_has_detour(site);
@@ -78,11 +78,11 @@ void site_retire(struct kprobe_site *site);
 struct blacklist_cursor;
 
 /**
- * struct kprobe_address - What the caller's description of a place means
+ * struct kprobe_address - Resolved address of a probe
  * @addr:	The address to probe.
- * @function:	Where the function that it is in starts.
- * @size:	How many bytes that has.
- * @flags:	KPROBE_FLAG_ON_FUNC_ENTRY, KPROBE_FLAG_FTRACE, as they apply.
+ * @function:	Start of the function that contains @addr.
+ * @size:	Size of the function in bytes.
+ * @flags:	KPROBE_FLAG_ON_FUNC_ENTRY and KPROBE_FLAG_FTRACE, as they apply.
  */
 struct kprobe_address {
 	unsigned long addr;
@@ -92,9 +92,9 @@ struct kprobe_address {
 };
 
 /**
- * struct insn_cursor - How far the decoding of a function has come
- * @function:	Where the function starts.
- * @pos:	The last instruction that was found in it.
+ * struct insn_cursor - Progress of decoding a function
+ * @function:	Start of the function.
+ * @pos:	The last instruction that was decoded.
  */
 struct insn_cursor {
 	unsigned long function;
@@ -109,15 +109,15 @@ int kprobe_check_insn(const struct kprobe_address *where, struct insn_cursor *cu
 /* reserved.c */
 
 /**
- * struct text_tables - Where a text tells of its reserved instructions
- * @start:	Where the text starts.
- * @size:	How many bytes it has.
+ * struct text_tables - Tables that list the reserved instructions of a text
+ * @start:	Start of the text.
+ * @size:	Size of the text in bytes.
  * @jumps:	Its jump labels, up to @jumps_stop.
- * @jumps_stop:	See @jumps.
+ * @jumps_stop:	The end of @jumps.
  * @calls:	Its inlined static calls, up to @calls_stop.
- * @calls_stop:	See @calls.
- * @bugs:	Where it traps on purpose, up to @bugs_stop.
- * @bugs_stop:	See @bugs.
+ * @calls_stop:	The end of @calls.
+ * @bugs:	Its BUG() and WARN() instructions, up to @bugs_stop.
+ * @bugs_stop:	The end of @bugs.
  */
 struct text_tables {
 	unsigned long start;
@@ -133,9 +133,9 @@ void reserved_forget_text(unsigned long start);
 /* blacklist.c */
 
 /**
- * struct blacklist_cursor - What is known of the function that was asked for last
- * @function:	Where it starts; 0 at first.
- * @part_of_listed: Whether it was split off a function on the blacklist.
+ * struct blacklist_cursor - Cached result for the function that was checked last
+ * @function:	Start of the function; 0 at first.
+ * @part_of_listed: True if the compiler split it off a blacklisted function.
  */
 struct blacklist_cursor {
 	unsigned long function;
@@ -220,7 +220,7 @@ static inline void arch_forget_text(const struct module *mod) { }
 
 #ifdef CONFIG_KRETPROBES
 
-/* call.c, or rethook.c where rethook does the work */
+/* call.c, or rethook.c on architectures that use rethook */
 int kretprobe_entered(struct kprobe *p, struct pt_regs *regs);
 
 /* instance.c, or rethook.c */
@@ -268,12 +268,12 @@ static inline int kprobes_init_modules(void)
 /* kprobes.c */
 
 /**
- * struct kprobe_kind - What probes of a kind need to be registered
+ * struct kprobe_kind - Callbacks to register probes of a kind
  * @prepare:	Checks a probe whose address has been resolved, and allocates what it
  *		needs. Called with kprobe_mutex held, in the order of the caller's
- *		array. Returns 0 or an error, which is what the caller is told.
- * @undo:	Undoes @prepare for that many probes of the array, when registration
- *		has failed. Their handlers are not called any more.
+ *		array. Returns 0 or the error that register_kprobes() is to return.
+ * @undo:	Undoes @prepare for the first @num probes of the array after a failed
+ *		registration. Their handlers are no longer called.
  */
 struct kprobe_kind {
 	int (*prepare)(struct kprobe *p, const struct kprobe_address *where);
