@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a person sees in /sys/kernel/debug/kprobes.
+ * Files in /sys/kernel/debug/kprobes
  */
 #include "internal.h"
 
@@ -11,27 +11,28 @@
 #include <linux/kstrtox.h>
 #include <linux/seq_file.h>
 
-/* What to print for an address: nothing to those who may not see it. */
-static void *shown(struct seq_file *m, unsigned long addr)
+/* The address to print: NULL for a reader without the right to see it. */
+static void *shown_addr(struct seq_file *m, unsigned long addr)
 {
 	return kallsyms_show_value(m->file->f_cred) ? (void *)addr : NULL;
 }
 
-/* list: a line for each probe, in the order of addresses */
+/* list: a line for each probe, in address order */
 
 /**
- * struct list_place - Where in the list the next piece of it starts
- * @pos:	How many sites come before.
+ * struct kprobe_list_place - Position from which a reader of the list continues
+ * @pos:	The number of sites before it.
  * @addr:	The address of the site.
- * @same:	How many of those before are there, too: all but the last are gone.
+ * @same:	The number of earlier sites at @addr. Only the last site of an address
+ *		can be one that is not gone.
  */
-struct list_place {
+struct kprobe_list_place {
 	loff_t pos;
 	unsigned long addr;
 	unsigned int same;
 };
 
-static struct kprobe_site *site_at(const struct list_place *place)
+static struct kprobe_site *kprobe_list_site(const struct kprobe_list_place *place)
 {
 	struct kprobe_site *site = site_first_from(place->addr);
 
@@ -40,7 +41,8 @@ static struct kprobe_site *site_at(const struct list_place *place)
 	return site;
 }
 
-static struct kprobe_site *advance(struct list_place *place, struct kprobe_site *site)
+static struct kprobe_site *kprobe_list_advance(struct kprobe_list_place *place,
+					       struct kprobe_site *site)
 {
 	struct kprobe_site *next = site_next(site);
 
@@ -50,54 +52,55 @@ static struct kprobe_site *advance(struct list_place *place, struct kprobe_site 
 	return next;
 }
 
-static void *list_start(struct seq_file *m, loff_t *pos)
+static void *kprobe_list_start(struct seq_file *m, loff_t *pos)
 {
-	struct list_place *place = m->private;
+	struct kprobe_list_place *place = m->private;
 	struct kprobe_site *site;
 
 	mutex_lock(&kprobe_mutex);
 	if (place->pos > *pos)
-		*place = (struct list_place){ };
-	site = site_at(place);
+		*place = (struct kprobe_list_place){ };
+	site = kprobe_list_site(place);
 	while (site && place->pos < *pos)
-		site = advance(place, site);
+		site = kprobe_list_advance(place, site);
 	return site;
 }
 
-static void *list_next(struct seq_file *m, void *site, loff_t *pos)
+static void *kprobe_list_next(struct seq_file *m, void *site, loff_t *pos)
 {
 	++*pos;
-	return advance(m->private, site);
+	return kprobe_list_advance(m->private, site);
 }
 
-static void list_stop(struct seq_file *m, void *site)
+static void kprobe_list_stop(struct seq_file *m, void *site)
 {
 	mutex_unlock(&kprobe_mutex);
 }
 
-static void show_place(struct seq_file *m, struct kprobe_site *site, const struct kprobe *p)
+static void kprobe_list_show_addr(struct seq_file *m, struct kprobe_site *site,
+				  const struct kprobe *p)
 {
 	char name[KSYM_NAME_LEN], *module = NULL;
 	unsigned long addr = site_addr(site), offset = 0;
 	const char *symbol = NULL;
 
-	/* The address of text that is gone may belong to somebody else by now. */
+	/* Other code may have been loaded at the address of text that is gone. */
 	if (site->state != SITE_GONE)
 		symbol = kallsyms_lookup(addr, NULL, &offset, &module, name);
-	seq_printf(m, "%px  %c  ", shown(m, addr), is_return_probe(p) ? 'r' : 'k');
+	seq_printf(m, "%px  %c  ", shown_addr(m, addr), is_return_probe(p) ? 'r' : 'k');
 	if (symbol)
 		seq_printf(m, "%s+0x%lx  %s ", symbol, offset, module ?: " ");
 	else
-		seq_printf(m, "%pK ", shown(m, addr));
+		seq_printf(m, "%pK ", shown_addr(m, addr));
 }
 
-static int list_show(struct seq_file *m, void *v)
+static int kprobe_list_show(struct seq_file *m, void *v)
 {
 	struct kprobe_site *site = v;
 	struct kprobe *p;
 
 	list_for_each_entry(p, &site->kp.list, list) {
-		show_place(m, site, p);
+		kprobe_list_show_addr(m, site, p);
 		if (kprobe_gone(p))
 			seq_puts(m, "[GONE]");
 		else if (kprobe_disabled(p))
@@ -111,22 +114,22 @@ static int list_show(struct seq_file *m, void *v)
 	return 0;
 }
 
-static const struct seq_operations list_sops = {
-	.start	= list_start,
-	.next	= list_next,
-	.stop	= list_stop,
-	.show	= list_show,
+static const struct seq_operations kprobe_list_sops = {
+	.start	= kprobe_list_start,
+	.next	= kprobe_list_next,
+	.stop	= kprobe_list_stop,
+	.show	= kprobe_list_show,
 };
 
-/* Who has just added a probe wants to see whether it gets a jump. */
-static int list_open(struct inode *inode, struct file *file)
+/* A reader who has just added a probe expects to see whether it has a jump. */
+static int kprobe_list_open(struct inode *inode, struct file *file)
 {
-	wait_for_optimizer_a_while();
-	return seq_open_private(file, &list_sops, sizeof(struct list_place));
+	optimizer_wait_bounded();
+	return seq_open_private(file, &kprobe_list_sops, sizeof(struct kprobe_list_place));
 }
 
-static const struct file_operations list_fops = {
-	.open		= list_open,
+static const struct file_operations kprobe_list_fops = {
+	.open		= kprobe_list_open,
 	.read		= seq_read,
 	.llseek		= seq_lseek,
 	.release	= seq_release_private,
@@ -135,16 +138,16 @@ static const struct file_operations list_fops = {
 /* blacklist: a line for each function */
 
 /**
- * struct blacklist_range - The function that is shown
+ * struct blacklist_range - Function that is being shown_addr
  * @start: Its first address.
- * @end: The address behind its last.
+ * @end: The address after its last.
  */
 struct blacklist_range {
 	unsigned long start;
 	unsigned long end;
 };
 
-static void *blacklist_from(struct blacklist_range *range, unsigned long addr)
+static void *blacklist_range_from(struct blacklist_range *range, unsigned long addr)
 {
 	range->start = blacklist_next(addr, &range->end);
 	return range->start ? range : NULL;
@@ -153,10 +156,10 @@ static void *blacklist_from(struct blacklist_range *range, unsigned long addr)
 static void *blacklist_start(struct seq_file *m, loff_t *pos)
 {
 	struct blacklist_range *range = m->private;
-	void *found = blacklist_from(range, 0);
+	void *found = blacklist_range_from(range, 0);
 
 	for (loff_t skip = *pos; found && skip; skip--)
-		found = blacklist_from(range, range->end);
+		found = blacklist_range_from(range, range->end);
 	return found;
 }
 
@@ -165,7 +168,7 @@ static void *blacklist_next_range(struct seq_file *m, void *v, loff_t *pos)
 	struct blacklist_range *range = v;
 
 	++*pos;
-	return blacklist_from(range, range->end);
+	return blacklist_range_from(range, range->end);
 }
 
 static void blacklist_stop(struct seq_file *m, void *v)
@@ -176,8 +179,8 @@ static int blacklist_show(struct seq_file *m, void *v)
 {
 	const struct blacklist_range *range = v;
 
-	seq_printf(m, "0x%px-0x%px\t%ps\n", shown(m, range->start), shown(m, range->end),
-		   (void *)range->start);
+	seq_printf(m, "0x%px-0x%px\t%ps\n", shown_addr(m, range->start),
+		   shown_addr(m, range->end), (void *)range->start);
 	return 0;
 }
 
@@ -200,17 +203,17 @@ static const struct file_operations blacklist_fops = {
 	.release	= seq_release_private,
 };
 
-/* enabled: the switch for all probes */
+/* enabled: arms or disarms all probes */
 
-static ssize_t enabled_read(struct file *file, char __user *to, size_t count, loff_t *pos)
+static ssize_t kprobes_enabled_read(struct file *file, char __user *to, size_t count, loff_t *pos)
 {
 	const char *text = kprobes_enabled() ? "1\n" : "0\n";
 
 	return simple_read_from_buffer(to, count, pos, text, 2);
 }
 
-static ssize_t enabled_write(struct file *file, const char __user *from, size_t count,
-			     loff_t *pos)
+static ssize_t kprobes_enabled_write(struct file *file, const char __user *from, size_t count,
+				     loff_t *pos)
 {
 	bool on;
 	int err;
@@ -221,9 +224,9 @@ static ssize_t enabled_write(struct file *file, const char __user *from, size_t 
 	return err ?: count;
 }
 
-static const struct file_operations enabled_fops = {
-	.read	= enabled_read,
-	.write	= enabled_write,
+static const struct file_operations kprobes_enabled_fops = {
+	.read	= kprobes_enabled_read,
+	.write	= kprobes_enabled_write,
 	.llseek	= default_llseek,
 };
 
@@ -231,14 +234,14 @@ static const struct file_operations enabled_fops = {
  * stats: a line for each number, "NAME: VALUE"
  *
  *	probes, and how many of them are disabled
- *	sites, and how many of each kind, which add up to that
- *	missed hits, of the probes that there are
- *	without a jump, REASON: why sites have breakpoints, which add up to these
+ *	sites, and how many of each kind, which add up to all sites
+ *	missed hits, of the registered probes
+ *	without a jump, REASON: breakpoint sites by reason, which add up to all of these
  *
- * All lines are always there, those of reasons if there can be jumps.
+ * All lines are always present, but the reasons only with CONFIG_OPTPROBES.
  */
 
-static const char * const kinds[] = {
+static const char * const site_kinds[] = {
 	[SITE_NEW]		= "new",
 	[SITE_ARMED]		= "breakpoint",
 	[SITE_OPTIMIZING]	= "optimizing",
@@ -248,7 +251,7 @@ static const char * const kinds[] = {
 	[SITE_GONE]		= "gone",
 };
 
-static unsigned long missed_hits(struct kprobe *p)
+static unsigned long kprobe_missed_hits(struct kprobe *p)
 {
 	unsigned long missed = READ_ONCE(p->nmissed);
 
@@ -257,10 +260,10 @@ static unsigned long missed_hits(struct kprobe *p)
 	return missed;
 }
 
-static int stats_show(struct seq_file *m, void *unused)
+static int kprobes_stats_show(struct seq_file *m, void *unused)
 {
 	unsigned long sites = 0, probes = 0, disabled = 0, missed = 0, ftrace = 0;
-	unsigned long of_kind[ARRAY_SIZE(kinds)] = { };
+	unsigned long of_kind[ARRAY_SIZE(site_kinds)] = { };
 	struct kprobe_site *site;
 	struct kprobe *p;
 
@@ -274,7 +277,7 @@ static int stats_show(struct seq_file *m, void *unused)
 		list_for_each_entry(p, &site->kp.list, list) {
 			probes++;
 			disabled += kprobe_disabled(p);
-			missed += missed_hits(p);
+			missed += kprobe_missed_hits(p);
 		}
 	}
 
@@ -283,21 +286,21 @@ static int stats_show(struct seq_file *m, void *unused)
 	seq_printf(m, "missed hits: %lu\n", missed);
 	seq_printf(m, "sites: %lu\n", sites);
 	seq_printf(m, "ftrace: %lu\n", ftrace);
-	for (unsigned int i = 0; i < ARRAY_SIZE(kinds); i++)
-		seq_printf(m, "%s: %lu\n", kinds[i], of_kind[i]);
+	for (unsigned int i = 0; i < ARRAY_SIZE(site_kinds); i++)
+		seq_printf(m, "%s: %lu\n", site_kinds[i], of_kind[i]);
 	optimizer_show_reasons(m);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(stats);
+DEFINE_SHOW_ATTRIBUTE(kprobes_stats);
 
 static int __init kprobes_debugfs_init(void)
 {
 	struct dentry *dir = debugfs_create_dir("kprobes", NULL);
 
-	debugfs_create_file("list", 0400, dir, NULL, &list_fops);
-	debugfs_create_file("enabled", 0600, dir, NULL, &enabled_fops);
+	debugfs_create_file("list", 0400, dir, NULL, &kprobe_list_fops);
+	debugfs_create_file("enabled", 0600, dir, NULL, &kprobes_enabled_fops);
 	debugfs_create_file("blacklist", 0400, dir, NULL, &blacklist_fops);
-	debugfs_create_file("stats", 0400, dir, NULL, &stats_fops);
+	debugfs_create_file("stats", 0400, dir, NULL, &kprobes_stats_fops);
 	return 0;
 }
 late_initcall(kprobes_debugfs_init);

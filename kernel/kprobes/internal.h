@@ -204,7 +204,7 @@ void unoptimize_sites(struct list_head *batch);
 void disarm_jumps(struct list_head *batch, struct list_head *restored);
 void unoptimize_unsuitable(struct list_head *batch);
 void unoptimize_around(struct list_head *batch);
-void wait_for_optimizer_a_while(void);
+void optimizer_wait_bounded(void);
 void optimizer_show_reasons(struct seq_file *m);
 #else
 static inline void optimizer_consider(struct kprobe_site *site) { }
@@ -213,7 +213,7 @@ static inline void unoptimize_sites(struct list_head *batch) { }
 static inline void disarm_jumps(struct list_head *batch, struct list_head *restored) { }
 static inline void unoptimize_unsuitable(struct list_head *batch) { }
 static inline void unoptimize_around(struct list_head *batch) { }
-static inline void wait_for_optimizer_a_while(void) { }
+static inline void optimizer_wait_bounded(void) { }
 static inline void optimizer_show_reasons(struct seq_file *m) { }
 static inline void arch_forget_text(const struct module *mod) { }
 #endif

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The optimiser: it puts a jump where a breakpoint is, and takes it out again.
+ * The optimiser replaces breakpoints by jumps, and jumps by breakpoints
  *
- * A jump is longer than the breakpoint, and a task may have been interrupted
- * behind the probed instruction, where the rest of the jump is to be. So first
- * the detour takes the place of the slot: from then on what the breakpoint
- * displaced, and all that the jump is going to displace, is run there. After a
- * grace period of RCU-tasks nobody is left who came another way, and the jump is
- * put in place. Whatever happens to the site meanwhile ends SITE_OPTIMIZING, so
- * that the wait counts for those only that are in it from its start to its end:
- * sites enter it right before a wait, and the one work waits once at a time.
+ * A jump is longer than the breakpoint, and a task may have been preempted after the
+ * probed instruction, in bytes that the jump is to overwrite. So the detour first takes
+ * the place of the slot: hits of the breakpoint then run in the detour all instructions
+ * that the jump is to displace. After a grace period of RCU-tasks no task is in the
+ * displaced text or on another path to it, and the jump is written. Any other change of
+ * the site meanwhile ends SITE_OPTIMIZING. So the wait counts only for sites that stay in
+ * that state from its start to its end: a site enters the state right before a wait, and
+ * the single work item never runs two waits at once.
  *
- * Taking a jump out needs no such wait and is done at once where it is asked
- * for. A site is looked at again when what kept it from being optimised ends.
+ * Removing a jump needs no such wait and is done immediately by the caller. A site is
+ * reconsidered when the reason that kept it from being optimised ends.
  */
 #include "internal.h"
 
@@ -29,41 +29,50 @@
 
 #include <kunit/visibility.h>
 
-/* Time for a site to stay, and for others to come, before work begins. */
+/* Delay before optimising: a site may leave again, and others may join the batch. */
 #define OPTIMIZE_DELAY	(HZ / 20)
 
 /*
- * Time after which sites are looked at again of which nobody will tell when they can be
- * optimised: longer and longer, if it is in vain.
+ * Delay before sites are reconsidered for which no event tells that the reason has ended.
+ * It doubles after each attempt without success.
  */
 #define RETRY_DELAY	(5 * HZ)
 #define RETRY_DELAY_MAX	(320 * HZ)
 
-/* The knob debug.kprobes-optimization. Written under kprobe_mutex. */
-static bool allowed = true;
+static struct {
+	/* The knob debug.kprobes-optimization. Written under kprobe_mutex. */
+	bool allowed;
+	/* True once the threads of RCU-tasks exist. Written under kprobe_mutex. */
+	bool ready;
+	/* True while optimizer_work is queued or runs. Written under kprobe_mutex. */
+	bool busy;
+	/* Woken when busy may have become false. Has its own lock. */
+	wait_queue_head_t idle;
+	/* Sites to be considered. kprobe_mutex. */
+	struct list_head candidates;
+	/* Sites in SITE_OPTIMIZING. kprobe_mutex. */
+	struct list_head optimizing;
+	/* Sites with an unsuitable detour that a task may be in. kprobe_mutex. */
+	struct list_head stale;
+	/* Sites to be reconsidered by retry_work. kprobe_mutex. */
+	struct list_head deferred;
+	/* Delay of retry_work in jiffies. kprobe_mutex. */
+	unsigned int retry_delay;
+} optimizer = {
+	.allowed	= true,
+	.idle		= __WAIT_QUEUE_HEAD_INITIALIZER(optimizer.idle),
+	.candidates	= LIST_HEAD_INIT(optimizer.candidates),
+	.optimizing	= LIST_HEAD_INIT(optimizer.optimizing),
+	.stale		= LIST_HEAD_INIT(optimizer.stale),
+	.deferred	= LIST_HEAD_INIT(optimizer.deferred),
+	.retry_delay	= RETRY_DELAY,
+};
 
-/* Whether there are threads that RCU-tasks needs. Written under kprobe_mutex. */
-static bool ready;
+static void optimizer_run(struct work_struct *work);
+static DECLARE_DELAYED_WORK(optimizer_work, optimizer_run);
 
-/*
- * Sites to be looked at; those in SITE_OPTIMIZING; those with an old detour that
- * somebody may still be in; and those to be looked at later. kprobe_mutex.
- */
-static LIST_HEAD(candidates);
-static LIST_HEAD(optimizing);
-static LIST_HEAD(stale);
-static LIST_HEAD(deferred);
-
-/* Whether the work is on its way, or at work. Written under kprobe_mutex. */
-static bool busy;
-static DECLARE_WAIT_QUEUE_HEAD(idle);
-
-static void optimize_sites(struct work_struct *work);
-static DECLARE_DELAYED_WORK(optimizer, optimize_sites);
-
-static void retry_sites(struct work_struct *work);
-static DECLARE_DELAYED_WORK(retry_work, retry_sites);
-static unsigned int retry_delay = RETRY_DELAY;	/* kprobe_mutex */
+static void optimizer_retry(struct work_struct *work);
+static DECLARE_DELAYED_WORK(retry_work, optimizer_retry);
 
 static struct kprobe_site *site_of_op(struct optimized_kprobe *op)
 {
@@ -76,31 +85,31 @@ static unsigned long op_addr(const struct optimized_kprobe *op)
 }
 
 /**
- * opt_pre_handler - Call the pre handlers of a site's probes
+ * opt_pre_handler() - Call the pre handlers of a site's probes
  * @p: The site.
  * @regs: The registers at the hit.
  *
  * For an architecture whose detours cannot change the path.
  *
- * Context: As kprobe_pre_handlers().
+ * Context: See kprobe_pre_handlers().
  */
 void __kprobes opt_pre_handler(struct kprobe *p, struct pt_regs *regs)
 {
 	kprobe_pre_handlers(p, regs);
 }
 
-/* ---------------------------------------------------- what may be replaced */
+/* ----------------------------------------------- preparation of a detour */
 
 /**
- * arch_learn_text - Find out about a text what arch_prepare_optimized_kprobe() must know
+ * arch_learn_text() - Analyse a text for arch_prepare_optimized_kprobe()
  * @addr: An address in the text.
  *
- * For an architecture that must know what jumps where.
+ * For an architecture that must know the targets of all jumps.
  *
- * Context: Process context, kprobe_mutex held: no more than a piece of the work
- *	may be done in one call.
- * Return: 1 if it is to be called again, 0 if all is known, or an error: then
- *	no jump can be at @addr.
+ * Context: Process context, kprobe_mutex held: one call must do no more than a
+ *	part of the work.
+ * Return: 1 if it is to be called again, 0 if the analysis is complete, or an error
+ *	if there can be no jump at @addr.
  */
 int __weak arch_learn_text(unsigned long addr)
 {
@@ -108,7 +117,7 @@ int __weak arch_learn_text(unsigned long addr)
 }
 
 /**
- * arch_forget_text - A module goes: forget what arch_learn_text() found
+ * arch_forget_text() - Drop what arch_learn_text() found in a module that goes away
  * @mod: The module.
  *
  * Context: Process context, kprobe_mutex held.
@@ -118,11 +127,11 @@ void __weak arch_forget_text(const struct module *mod)
 }
 
 /**
- * arch_detour_suits - Does the site's detour do what its probes want?
+ * arch_detour_suits() - Check that a site's detour serves all of its probes
  * @op: The site.
  *
  * Context: Process context, kprobe_mutex held.
- * Return: Whether it does.
+ * Return: true if it does.
  */
 bool __weak arch_detour_suits(struct optimized_kprobe *op)
 {
@@ -130,9 +139,9 @@ bool __weak arch_detour_suits(struct optimized_kprobe *op)
 }
 
 /**
- * arch_use_detour - Let hits of the breakpoint run what it displaced in the detour
+ * arch_use_detour() - Let hits of the breakpoint run displaced instructions in the detour
  * @op: The site.
- * @use: Whether they shall. If not, in the slot, as ever.
+ * @use: True to run them in the detour, false to run them in the slot.
  *
  * For an architecture whose jumps displace more than a breakpoint does.
  *
@@ -143,11 +152,11 @@ void __weak arch_use_detour(struct optimized_kprobe *op, bool use)
 }
 
 /**
- * arch_disarm_optimized_kprobes - Restore the text where jumps are
- * @oplist: The sites, in the order of their addresses.
- * @done_list: Where to move them.
+ * arch_disarm_optimized_kprobes() - Restore the text where jumps are
+ * @oplist: The sites, in address order.
+ * @done_list: The list to move them to.
  *
- * For an architecture that can do it in fewer steps than to put breakpoints there first.
+ * For an architecture that needs fewer steps than to write breakpoints first.
  *
  * Context: Process context, with the hotplug lock and text_mutex held.
  */
@@ -161,7 +170,7 @@ void __weak arch_disarm_optimized_kprobes(struct list_head *oplist, struct list_
 	arch_sync_kprobes();
 }
 
-/* Is a site armed in what a jump would displace? */
+/* Is another site armed in the bytes that a jump would displace? */
 static bool has_armed_neighbour(struct kprobe_site *site)
 {
 	unsigned long start = site_addr(site) + 1, end = start + MAX_OPTIMIZED_LENGTH;
@@ -174,7 +183,7 @@ static bool has_armed_neighbour(struct kprobe_site *site)
 	return false;
 }
 
-static int prepare_detour(struct kprobe_site *site)
+static int site_prepare_detour(struct kprobe_site *site)
 {
 	int err;
 
@@ -190,18 +199,18 @@ static int prepare_detour(struct kprobe_site *site)
 	return arch_check_optimized_kprobe(&site->op);
 }
 
-/* ------------------------------------------------------------- the way in */
+/* ------------------------------------------------- breakpoints to jumps */
 
-static void kick_optimizer(void)
+static void optimizer_kick(void)
 {
-	if (!ready || !allowed || list_empty(&candidates))
+	if (!optimizer.ready || !optimizer.allowed || list_empty(&optimizer.candidates))
 		return;
-	busy = true;
-	queue_delayed_work(system_unbound_wq, &optimizer, OPTIMIZE_DELAY);
+	optimizer.busy = true;
+	queue_delayed_work(system_unbound_wq, &optimizer_work, OPTIMIZE_DELAY);
 }
 
 /**
- * optimizer_consider - Have the optimiser look at a site
+ * optimizer_consider() - Make a site a candidate for a jump
  * @site: The site.
  *
  * Context: Process context, kprobe_mutex held.
@@ -209,54 +218,54 @@ static void kick_optimizer(void)
 void optimizer_consider(struct kprobe_site *site)
 {
 	lockdep_assert_held(&kprobe_mutex);
-	if (!allowed || site->state != SITE_ARMED || kprobe_ftrace(&site->kp))
+	if (!optimizer.allowed || site->state != SITE_ARMED || kprobe_ftrace(&site->kp))
 		return;
 	if (list_empty(&site->op.list))
-		list_add_tail(&site->op.list, &candidates);
-	kick_optimizer();
+		list_add_tail(&site->op.list, &optimizer.candidates);
+	optimizer_kick();
 }
 
-/* Memory comes back, and a debugger's breakpoint goes, without a word to us. */
-static bool is_passing(int unfit)
+/* No event tells that memory is available again or a debugger's breakpoint is gone. */
+static bool is_transient(int unfit)
 {
 	return unfit == -ENOMEM || unfit == -EAGAIN;
 }
 
-static void refuse_jump(struct kprobe_site *site, int unfit)
+static void site_refuse_jump(struct kprobe_site *site, int unfit)
 {
 	site->unfit = unfit;
 	list_del_init(&site->op.list);
-	if (!is_passing(unfit))
+	if (!is_transient(unfit))
 		return;
-	list_add_tail(&site->op.list, &deferred);
-	queue_delayed_work(system_unbound_wq, &retry_work, retry_delay);
+	list_add_tail(&site->op.list, &optimizer.deferred);
+	queue_delayed_work(system_unbound_wq, &retry_work, optimizer.retry_delay);
 }
 
-static void retry_sites(struct work_struct *work)
+static void optimizer_retry(struct work_struct *work)
 {
 	guard(mutex)(&kprobe_mutex);
-	retry_delay = min(2 * retry_delay, RETRY_DELAY_MAX);
-	list_splice_tail_init(&deferred, &candidates);
-	kick_optimizer();
+	optimizer.retry_delay = min(2 * optimizer.retry_delay, RETRY_DELAY_MAX);
+	list_splice_tail_init(&optimizer.deferred, &optimizer.candidates);
+	optimizer_kick();
 }
 
 /*
- * Learn what there is to be known of the first candidate's text. Returns false
- * if that takes more than this call.
+ * Analyse the text of the first candidate. Returns false if the analysis needs further
+ * calls.
  */
-static bool first_is_known(struct kprobe_site *site)
+static bool site_learn_text(struct kprobe_site *site)
 {
 	int more = arch_learn_text(site_addr(site));
 
 	if (more > 0)
 		return false;
 	if (more < 0)
-		refuse_jump(site, more);
+		site_refuse_jump(site, more);
 	return true;
 }
 
-/* Prepare the detours of a few candidates, and let them be used. */
-static void start_few(void)
+/* Prepare the detours of some candidates, and make hits use them. */
+static void optimizer_start_some(void)
 {
 	struct kprobe_site *site, *next;
 	struct optimized_kprobe *op;
@@ -264,20 +273,20 @@ static void start_few(void)
 	int err;
 
 	guard(mutex)(&kprobe_mutex);
-	if (!allowed)
+	if (!optimizer.allowed)
 		return;
 	for (int i = 0; i < SITES_AT_A_TIME; i++) {
-		op = list_first_entry_or_null(&candidates, struct optimized_kprobe, list);
+		op = list_first_entry_or_null(&optimizer.candidates, struct optimized_kprobe, list);
 		if (!op)
 			break;
 		site = site_of_op(op);
 		site->unfit = 0;
-		if (!first_is_known(site))
+		if (!site_learn_text(site))
 			break;
 		if (site->unfit)
 			continue;
 		if (arch_prepared_optinsn(&op->optinsn) && !arch_detour_suits(op)) {
-			list_move_tail(&op->list, &stale);
+			list_move_tail(&op->list, &optimizer.stale);
 			continue;
 		}
 		list_del_init(&op->list);
@@ -290,14 +299,14 @@ static void start_few(void)
 	jump_label_lock();
 	mutex_lock(&text_mutex);
 	list_for_each_entry_safe(site, next, &prepared, batch) {
-		err = prepare_detour(site);
+		err = site_prepare_detour(site);
 		if (!err)
 			continue;
 		list_del_init(&site->batch);
-		refuse_jump(site, err);
+		site_refuse_jump(site, err);
 	}
 	if (!list_empty(&prepared)) {
-		retry_delay = RETRY_DELAY;
+		optimizer.retry_delay = RETRY_DELAY;
 		arch_sync_kprobes();
 	}
 	mutex_unlock(&text_mutex);
@@ -307,17 +316,17 @@ static void start_few(void)
 		list_del_init(&site->batch);
 		arch_use_detour(&site->op, true);
 		site_set_state(site, SITE_OPTIMIZING);
-		list_add_tail(&site->op.list, &optimizing);
+		list_add_tail(&site->op.list, &optimizer.optimizing);
 	}
 }
 
-static int compare_sites(void *unused, const struct list_head *a, const struct list_head *b)
+static int op_addr_cmp(void *unused, const struct list_head *a, const struct list_head *b)
 {
 	return op_addr(list_entry(a, struct optimized_kprobe, list)) >
 	       op_addr(list_entry(b, struct optimized_kprobe, list));
 }
 
-static void set_optimized(struct kprobe_site *site, bool optimized)
+static void site_set_optimized(struct kprobe_site *site, bool optimized)
 {
 	u32 flag = optimized ? KPROBE_FLAG_OPTIMIZED : 0;
 	struct kprobe *p;
@@ -327,19 +336,19 @@ static void set_optimized(struct kprobe_site *site, bool optimized)
 		WRITE_ONCE(p->flags, (p->flags & ~KPROBE_FLAG_OPTIMIZED) | flag);
 }
 
-/* Put the jumps of a few sites in place that have been waited for. */
-static void finish_few(void)
+/* Write the jumps of some sites whose grace period has passed. */
+static void optimizer_finish_some(void)
 {
 	struct optimized_kprobe *op, *next;
 	LIST_HEAD(few);
 	int n = 0;
 
 	guard(mutex)(&kprobe_mutex);
-	list_for_each_entry_safe(op, next, &optimizing, list) {
+	list_for_each_entry_safe(op, next, &optimizer.optimizing, list) {
 		if (n++ == SITES_AT_A_TIME)
 			break;
 		site_set_state(site_of_op(op), SITE_JUMP);
-		set_optimized(site_of_op(op), true);
+		site_set_optimized(site_of_op(op), true);
 		list_move_tail(&op->list, &few);
 	}
 	guard(cpus_read_lock)();
@@ -347,57 +356,57 @@ static void finish_few(void)
 	arch_optimize_kprobes(&few);
 }
 
-/* Nobody is in the old detours any more: make new ones. */
-static void renew_stale(void)
+/* No task is in the stale detours any more: free them, and prepare new ones. */
+static void optimizer_renew_stale(void)
 {
 	struct optimized_kprobe *op, *next;
 
 	guard(mutex)(&kprobe_mutex);
-	list_for_each_entry_safe(op, next, &stale, list) {
+	list_for_each_entry_safe(op, next, &optimizer.stale, list) {
 		arch_remove_optimized_kprobe(op);
-		list_move_tail(&op->list, &candidates);
+		list_move_tail(&op->list, &optimizer.candidates);
 	}
 }
 
-static void optimize_sites(struct work_struct *work)
+static void optimizer_run(struct work_struct *work)
 {
-	while (allowed && !list_empty(&candidates)) {
-		start_few();
+	while (optimizer.allowed && !list_empty(&optimizer.candidates)) {
+		optimizer_start_some();
 		cond_resched_tasks_rcu_qs();
 	}
-	if (!list_empty(&optimizing) || !list_empty(&stale)) {
+	if (!list_empty(&optimizer.optimizing) || !list_empty(&optimizer.stale)) {
 		kprobes_wait_for_tasks();
-		renew_stale();
+		optimizer_renew_stale();
 		scoped_guard(mutex, &kprobe_mutex)
-			list_sort(NULL, &optimizing, compare_sites);
-		while (!list_empty(&optimizing)) {
-			finish_few();
+			list_sort(NULL, &optimizer.optimizing, op_addr_cmp);
+		while (!list_empty(&optimizer.optimizing)) {
+			optimizer_finish_some();
 			cond_resched_tasks_rcu_qs();
 		}
 	}
 	scoped_guard(mutex, &kprobe_mutex) {
-		busy = false;
-		kick_optimizer();
+		optimizer.busy = false;
+		optimizer_kick();
 	}
-	wake_up_all(&idle);
+	wake_up_all(&optimizer.idle);
 }
 
-/* ------------------------------------------------------------ the way out */
+/* ------------------------------------------------- jumps to breakpoints */
 
-/* Have text patched where there are jumps. The lists are of optimized_kprobes. */
-static void remove_jumps(struct list_head *jumps, struct list_head *done,
-			 void (*patch)(struct list_head *jumps, struct list_head *done))
+/* Patch the text at jumps. Both lists link the sites by their @op.list. */
+static void sites_remove_jumps(struct list_head *jumps, struct list_head *done,
+			       void (*patch)(struct list_head *jumps, struct list_head *done))
 {
 	if (list_empty(jumps))
 		return;
-	list_sort(NULL, jumps, compare_sites);
+	list_sort(NULL, jumps, op_addr_cmp);
 	guard(cpus_read_lock)();
 	guard(mutex)(&text_mutex);
 	patch(jumps, done);
 }
 
-/* Nothing leads to the detours of sites any more, except from copies of text. */
-static void leave_detours(struct list_head *ops, enum kprobe_site_state state)
+/* No hit reaches the detours any more, except from copies of text. */
+static void sites_leave_detours(struct list_head *ops, enum kprobe_site_state state)
 {
 	struct optimized_kprobe *op, *next;
 	struct kprobe_site *site;
@@ -408,13 +417,13 @@ static void leave_detours(struct list_head *ops, enum kprobe_site_state state)
 		if (!site_has_detour(site))
 			continue;
 		arch_use_detour(op, false);
-		set_optimized(site, false);
+		site_set_optimized(site, false);
 		site_set_state(site, state);
 	}
 }
 
-/* Have breakpoints where jumps are or were to be. */
-static void unoptimize(struct list_head *ops)
+/* Replace jumps by breakpoints, and cancel optimisations in progress. */
+static void unoptimize_ops(struct list_head *ops)
 {
 	struct optimized_kprobe *op, *next;
 	LIST_HEAD(jumps);
@@ -426,14 +435,14 @@ static void unoptimize(struct list_head *ops)
 		else
 			list_move_tail(&op->list, &done);
 	}
-	remove_jumps(&jumps, &done, arch_unoptimize_kprobes);
-	leave_detours(&done, SITE_ARMED);
+	sites_remove_jumps(&jumps, &done, arch_unoptimize_kprobes);
+	sites_leave_detours(&done, SITE_ARMED);
 }
 
 /**
- * unoptimize_sites - Have breakpoints where jumps are or were to be
- * @batch: The sites, linked by their @batch. Of those that are not optimised the
- *	optimiser only forgets that it was to look at them.
+ * unoptimize_sites() - Replace jumps by breakpoints, and cancel optimisations
+ * @batch: The sites, linked by their @batch. A site without a detour only leaves the
+ *	optimiser's lists.
  *
  * Context: Process context, kprobe_mutex held.
  */
@@ -446,13 +455,13 @@ void unoptimize_sites(struct list_head *batch)
 	list_for_each_entry(site, batch, batch)
 		if (site_has_detour(site) || !list_empty(&site->op.list))
 			list_move_tail(&site->op.list, &ops);
-	unoptimize(&ops);
+	unoptimize_ops(&ops);
 }
 
 /**
- * disarm_jumps - Restore the text where there are jumps
- * @batch: The sites, linked by their @batch. Those that have a jump leave it.
- * @restored: They come here, and are disarmed.
+ * disarm_jumps() - Restore the text where there are jumps
+ * @batch: The sites, linked by their @batch. Sites with a jump are removed from it.
+ * @restored: Receives these sites, disarmed.
  *
  * Context: Process context, kprobe_mutex held.
  */
@@ -469,12 +478,12 @@ void disarm_jumps(struct list_head *batch, struct list_head *restored)
 		list_move_tail(&site->batch, restored);
 		list_move_tail(&site->op.list, &jumps);
 	}
-	remove_jumps(&jumps, &done, arch_disarm_optimized_kprobes);
-	leave_detours(&done, SITE_DISARMED);
+	sites_remove_jumps(&jumps, &done, arch_disarm_optimized_kprobes);
+	sites_leave_detours(&done, SITE_DISARMED);
 }
 
 /**
- * unoptimize_unsuitable - The same for those whose detour no longer suits their probes
+ * unoptimize_unsuitable() - Unoptimise sites whose detour no longer suits their probes
  * @batch: The sites.
  *
  * Context: Process context, kprobe_mutex held.
@@ -487,17 +496,17 @@ void unoptimize_unsuitable(struct list_head *batch)
 	list_for_each_entry(site, batch, batch)
 		if (site_has_detour(site) && !arch_detour_suits(&site->op))
 			list_move_tail(&site->op.list, &ops);
-	unoptimize(&ops);
+	unoptimize_ops(&ops);
 }
 
-/* The lowest address at which a jump could reach @addr. */
-static unsigned long reach(unsigned long addr)
+/* The lowest address of a jump that could displace @addr. */
+static unsigned long lowest_jump_to(unsigned long addr)
 {
 	return addr - min_t(unsigned long, addr, MAX_OPTIMIZED_LENGTH);
 }
 
 /**
- * unoptimize_around - Take out the jumps that displace what is at sites
+ * unoptimize_around() - Remove the jumps that displace the instructions of sites
  * @batch: The sites, which are about to be armed.
  *
  * Context: Process context, kprobe_mutex held.
@@ -508,7 +517,7 @@ void unoptimize_around(struct list_head *batch)
 	LIST_HEAD(ops);
 
 	list_for_each_entry(site, batch, batch) {
-		other = site_first_in(reach(site_addr(site)), site_addr(site));
+		other = site_first_in(lowest_jump_to(site_addr(site)), site_addr(site));
 		for (; other; other = site_next_in(other, site_addr(site))) {
 			if (!site_has_detour(other) ||
 			    !arch_within_optimized_kprobe(&other->op, site->kp.addr))
@@ -517,12 +526,12 @@ void unoptimize_around(struct list_head *batch)
 			list_move_tail(&other->op.list, &ops);
 		}
 	}
-	unoptimize(&ops);
+	unoptimize_ops(&ops);
 }
 
 /**
- * optimizer_neighbours_left - Look at those again that sites have been in the way of
- * @batch: The sites, no longer armed.
+ * optimizer_neighbours_left() - Reconsider sites that a disarmed neighbour had blocked
+ * @batch: The neighbours, no longer armed.
  *
  * Context: Process context, kprobe_mutex held.
  */
@@ -531,39 +540,39 @@ void optimizer_neighbours_left(struct list_head *batch)
 	struct kprobe_site *site, *other;
 
 	list_for_each_entry(site, batch, batch) {
-		other = site_first_in(reach(site_addr(site)), site_addr(site));
+		other = site_first_in(lowest_jump_to(site_addr(site)), site_addr(site));
 		for (; other; other = site_next_in(other, site_addr(site)))
 			if (other->unfit == -EEXIST)
 				optimizer_consider(other);
 	}
 }
 
-/* ------------------------------------------------------ waiting, switching */
+/* --------------------------------------------- waiting, statistics, knob */
 
 /**
- * wait_for_kprobe_optimizer - Wait until all that can be optimised is
+ * wait_for_kprobe_optimizer() - Wait until the optimiser has no work left
  *
- * Context: Process context. May sleep for some grace periods of RCU-tasks.
+ * Context: Process context. May sleep for several grace periods of RCU-tasks.
  */
 void wait_for_kprobe_optimizer(void)
 {
-	while (READ_ONCE(busy)) {
-		mod_delayed_work(system_unbound_wq, &optimizer, 0);
-		flush_delayed_work(&optimizer);
+	while (READ_ONCE(optimizer.busy)) {
+		mod_delayed_work(system_unbound_wq, &optimizer_work, 0);
+		flush_delayed_work(&optimizer_work);
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(wait_for_kprobe_optimizer);
 
-/* wait_for_optimizer_a_while - The same for a reader, who has no time for ever */
-void wait_for_optimizer_a_while(void)
+/* optimizer_wait_bounded() - Wait for the optimiser, killable, at most 10 seconds */
+void optimizer_wait_bounded(void)
 {
-	if (!READ_ONCE(busy))
+	if (!READ_ONCE(optimizer.busy))
 		return;
-	mod_delayed_work(system_unbound_wq, &optimizer, 0);
-	wait_event_killable_timeout(idle, !READ_ONCE(busy), 10 * HZ);
+	mod_delayed_work(system_unbound_wq, &optimizer_work, 0);
+	wait_event_killable_timeout(optimizer.idle, !READ_ONCE(optimizer.busy), 10 * HZ);
 }
 
-/* What to tell of kprobe_site.unfit. The last one is for all others. */
+/* The values of kprobe_site.unfit as text. The last entry is for all other values. */
 static const struct {
 	int unfit;
 	const char *text;
@@ -583,7 +592,7 @@ static const struct {
 	{ 1,		"other reasons" },
 };
 
-static unsigned int reason(const struct kprobe_site *site)
+static unsigned int site_unfit_reason(const struct kprobe_site *site)
 {
 	unsigned int i;
 
@@ -594,8 +603,8 @@ static unsigned int reason(const struct kprobe_site *site)
 }
 
 /**
- * optimizer_show_reasons - Tell why sites have breakpoints, and not jumps
- * @m: A line for each reason goes there.
+ * optimizer_show_reasons() - Show why sites have breakpoints and not jumps
+ * @m: Receives one line for each reason.
  *
  * Context: Process context, kprobe_mutex held.
  */
@@ -608,8 +617,8 @@ void optimizer_show_reasons(struct seq_file *m)
 	for (site = site_first_from(0); site; site = site_next(site)) {
 		if (site->state != SITE_ARMED || kprobe_ftrace(&site->kp))
 			continue;
-		if (allowed)
-			count[reason(site)]++;
+		if (optimizer.allowed)
+			count[site_unfit_reason(site)]++;
 		else
 			switched_off++;
 	}
@@ -618,25 +627,25 @@ void optimizer_show_reasons(struct seq_file *m)
 	seq_printf(m, "without a jump, switched off: %lu\n", switched_off);
 }
 
-/* The knob has been turned: what is optimised must not be, or what is not may be. */
-static void reconsider_all(void)
+/* Apply a new value of the knob to all sites. */
+static void optimizer_reconsider_all(void)
 {
 	struct kprobe_site *site;
 	LIST_HEAD(ops);
 
 	for (site = site_first_from(0); site; site = site_next(site)) {
-		if (allowed)
+		if (optimizer.allowed)
 			optimizer_consider(site);
 		else if (site_has_detour(site) || !list_empty(&site->op.list))
 			list_move_tail(&site->op.list, &ops);
 	}
-	unoptimize(&ops);
+	unoptimize_ops(&ops);
 }
 
-static int change_allowed(const struct ctl_table *table, int write, void *buffer,
-			  size_t *length, loff_t *ppos)
+static int optimizer_sysctl_handler(const struct ctl_table *table, int write, void *buffer,
+				    size_t *length, loff_t *ppos)
 {
-	int value = allowed;
+	int value = optimizer.allowed;
 	const struct ctl_table copy = {
 		.data	= &value,
 		.maxlen	= sizeof(value),
@@ -649,11 +658,13 @@ static int change_allowed(const struct ctl_table *table, int write, void *buffer
 	if (err || !write)
 		return err;
 	guard(mutex)(&kprobe_mutex);
-	if (allowed != value) {
-		allowed = value;
-		reconsider_all();
-		pr_info("jumps in place of breakpoints are switched %s\n",
-			value ? "on" : "off");
+	if (optimizer.allowed != value) {
+		optimizer.allowed = value;
+		optimizer_reconsider_all();
+		if (value)
+			pr_info("jumps are on: breakpoints become jumps in the background\n");
+		else
+			pr_info("jumps are off: set sysctl debug.kprobes-optimization to 1 for jumps\n");
 	}
 	return 0;
 }
@@ -663,7 +674,7 @@ static struct ctl_table optimizer_sysctls[] = {
 		.procname	= "kprobes-optimization",
 		.maxlen		= sizeof(int),
 		.mode		= 0644,
-		.proc_handler	= change_allowed,
+		.proc_handler	= optimizer_sysctl_handler,
 	},
 };
 
@@ -671,8 +682,8 @@ static int __init optimizer_init(void)
 {
 	register_sysctl_init("debug", optimizer_sysctls);
 	guard(mutex)(&kprobe_mutex);
-	ready = true;
-	kick_optimizer();
+	optimizer.ready = true;
+	optimizer_kick();
 	return 0;
 }
 subsys_initcall(optimizer_init);
