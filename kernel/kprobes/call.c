@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls of return-probed functions: how they begin and end, and what is asked of
- * them meanwhile.
+ * Calls of return-probed functions
  *
- * At a function's entry the return address is replaced by that of a trampoline.
- * What was there is kept in an instance, at the head of the task's list. So the
- * list has the innermost call first, and instances of one call (of several
- * return probes, or of a function and one that it ends in a jump to) side by
- * side, the oldest of which knows the caller.
+ * At a function's entry the address of a trampoline replaces the return address,
+ * which is saved in an instance at the head of the task's list. So the list has the
+ * innermost call first. Several instances of one call (of several return probes, or
+ * of a function and of its tail call) are adjacent, and the oldest of them has the
+ * caller's address.
  *
- * Nobody but the task itself changes its list, nor do interrupts: what they put
- * there they have taken away when they return.
+ * Only the task itself changes its list. An interrupt removes the instances that it
+ * has added before it returns.
  */
 #include "internal.h"
 
@@ -20,14 +19,14 @@
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 
-static __always_inline void count_miss(struct kretprobe *rp)
+static __always_inline void kretprobe_count_miss(struct kretprobe *rp)
 {
 	BUILD_BUG_ON(sizeof(rp->nmissed) != sizeof(atomic_t));
 	raw_atomic_inc((atomic_t *)&rp->nmissed);
 }
 
-/* Known before the trampoline can be met in the stack. */
-static __always_inline void link_call(struct kretprobe_instance *ri)
+/* Link the instance before a stack trace can meet the trampoline. */
+static __always_inline void kretprobe_link_call(struct kretprobe_instance *ri)
 {
 	ri->llist.next = current->kretprobe_instances.first;
 	WRITE_ONCE(current->kretprobe_instances.first, &ri->llist);
@@ -35,54 +34,57 @@ static __always_inline void link_call(struct kretprobe_instance *ri)
 }
 
 #ifdef kretprobe_return_place
-static __always_inline void divert_return(struct kretprobe *rp, struct kretprobe_instance *ri,
-					  struct pt_regs *regs)
+static __always_inline void kretprobe_divert_return(struct kretprobe *rp,
+						    struct kretprobe_instance *ri,
+						    struct pt_regs *regs)
 {
 	kprobe_opcode_t **place = kretprobe_return_place(&rp->kp, regs);
 
 	ri->ret_addr = *place;
 	ri->fp = place;
-	link_call(ri);
+	kretprobe_link_call(ri);
 	*place = (kprobe_opcode_t *)__kretprobe_trampoline;
 }
 #else
-static __always_inline void divert_return(struct kretprobe *rp, struct kretprobe_instance *ri,
-					  struct pt_regs *regs)
+static __always_inline void kretprobe_divert_return(struct kretprobe *rp,
+						    struct kretprobe_instance *ri,
+						    struct pt_regs *regs)
 {
 	ri->ret_addr = NULL;
 	ri->fp = NULL;
-	link_call(ri);
+	kretprobe_link_call(ri);
 	arch_prepare_kretprobe(ri, regs);
 }
 #endif
 
-static notrace noinline int __kprobes ask_entry_handler(struct kretprobe *rp,
-							struct kretprobe_instance *ri,
-							struct pt_regs *regs)
+static notrace noinline int __kprobes kretprobe_call_entry_handler(struct kretprobe *rp,
+								   struct kretprobe_instance *ri,
+								   struct pt_regs *regs)
 {
 	if (rp->entry_handler(ri, regs))
 		kretprobe_put(ri, rp);
 	else
-		divert_return(rp, ri, regs);
+		kretprobe_divert_return(rp, ri, regs);
 	return 0;
 }
 
-static notrace noinline int __kprobes enter_uncached(struct kretprobe *rp, struct pt_regs *regs)
+static notrace noinline int __kprobes kretprobe_enter_uncached(struct kretprobe *rp,
+							       struct pt_regs *regs)
 {
 	struct kretprobe_instance *ri = kretprobe_take_uncached(rp->pool);
 
 	if (!ri) {
-		count_miss(rp);
+		kretprobe_count_miss(rp);
 		return 0;
 	}
 	if (rp->entry_handler)
-		return ask_entry_handler(rp, ri, regs);
-	divert_return(rp, ri, regs);
+		return kretprobe_call_entry_handler(rp, ri, regs);
+	kretprobe_divert_return(rp, ri, regs);
 	return 0;
 }
 
 /**
- * kretprobe_entered - A return-probed function is entered: the pre handler
+ * kretprobe_entered() - Pre handler of a return probe
  * @p: The return probe's probe.
  * @regs: The registers at the function's entry.
  *
@@ -95,19 +97,19 @@ notrace int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 	struct kretprobe_instance *ri = kretprobe_take_cached(rp->pool);
 
 	if (unlikely(!ri))
-		return enter_uncached(rp, regs);
+		return kretprobe_enter_uncached(rp, regs);
 	if (rp->entry_handler)
-		return ask_entry_handler(rp, ri, regs);
-	divert_return(rp, ri, regs);
+		return kretprobe_call_entry_handler(rp, ri, regs);
+	kretprobe_divert_return(rp, ri, regs);
 	return 0;
 }
 
 /**
- * kretprobe_seek_call - Find the call that returns now
- * @fp: What identifies it.
+ * kretprobe_seek_call() - Find the call that is returning
+ * @fp: The key that identifies the call.
  *
- * Calls above it in the list have been abandoned: their functions cannot return
- * any more.
+ * Newer calls in the list have been abandoned, as their functions can no longer
+ * return. Their instances are recycled.
  *
  * Context: Any. Preemption is off.
  * Return: Its newest instance.
@@ -124,16 +126,16 @@ struct kretprobe_instance *kretprobe_seek_call(void *fp)
 		kretprobe_unlink(ri);
 		kretprobe_put(ri, get_kretprobe(ri));
 	}
-	panic("kprobes: %s[%d] returns from a return-probed function, nobody knows where to\n",
-	      current->comm, task_pid_nr(current));
+	panic("kprobes: no kretprobe instance for the return address at %px of %s[%d]\n",
+	      fp, current->comm, task_pid_nr(current));
 }
 
 void __weak arch_kretprobe_fixup_return(struct pt_regs *regs, kprobe_opcode_t *correct_ret_addr)
 {
 }
 
-static void __kprobes call_handler(struct kretprobe *rp, struct kretprobe_instance *ri,
-				   struct pt_regs *regs)
+static void __kprobes kretprobe_call_handler(struct kretprobe *rp, struct kretprobe_instance *ri,
+					     struct pt_regs *regs)
 {
 	struct kprobe *outer = kprobe_running();
 
@@ -144,14 +146,14 @@ static void __kprobes call_handler(struct kretprobe *rp, struct kretprobe_instan
 	raw_cpu_write(current_kprobe, outer);
 }
 
-static unsigned long __kprobes finish_call(struct pt_regs *regs, void *frame_pointer, bool busy)
+static unsigned long __kprobes kretprobe_finish_call(struct pt_regs *regs, void *fp, bool busy)
 {
 	struct kretprobe_instance *ri, *next, *last;
 	kprobe_opcode_t *ret_addr;
 	struct kretprobe *rp;
 	bool more;
 
-	ri = kretprobe_first(frame_pointer, &last);
+	ri = kretprobe_first(fp, &last);
 	ret_addr = last->ret_addr;
 	instruction_pointer_set(regs, (unsigned long)ret_addr);
 	do {
@@ -160,9 +162,9 @@ static unsigned long __kprobes finish_call(struct pt_regs *regs, void *frame_poi
 		rp = get_kretprobe(ri);
 		ri->ret_addr = ret_addr;
 		if (!busy)
-			call_handler(rp, ri, regs);
+			kretprobe_call_handler(rp, ri, regs);
 		else if (rp)
-			count_miss(rp);
+			kretprobe_count_miss(rp);
 		kretprobe_unlink(ri);
 		kretprobe_put(ri, rp);
 		ri = next;
@@ -172,27 +174,27 @@ static unsigned long __kprobes finish_call(struct pt_regs *regs, void *frame_poi
 }
 
 /**
- * __kretprobe_trampoline_handler - A return-probed function has returned
+ * __kretprobe_trampoline_handler() - Handle a return at a probed trampoline
  * @regs: The registers at the return.
- * @frame_pointer: What identifies the call: what arch_prepare_kretprobe() has
- *	stored as @fp.
+ * @frame_pointer: The key that identifies the call, stored as @fp by
+ *	arch_prepare_kretprobe().
  *
- * Context: From an architecture's trampoline that is probed itself: with
- *	preemption off and kprobe_running() set to that.
- * Return: Where the function returns to.
+ * Context: From an architecture's trampoline that is itself probed: preemption is
+ *	off and kprobe_running() is the trampoline's site.
+ * Return: The address to which the function returns.
  */
 unsigned long __kprobes __kretprobe_trampoline_handler(struct pt_regs *regs, void *frame_pointer)
 {
-	return finish_call(regs, frame_pointer, false);
+	return kretprobe_finish_call(regs, frame_pointer, false);
 }
 
 /**
- * kretprobe_trampoline_handler - The same from a trampoline that is plain code
- * @regs: As __kretprobe_trampoline_handler().
- * @frame_pointer: As __kretprobe_trampoline_handler().
+ * kretprobe_trampoline_handler() - Handle a return at a trampoline of plain code
+ * @regs: See __kretprobe_trampoline_handler().
+ * @frame_pointer: See __kretprobe_trampoline_handler().
  *
  * Context: From an architecture's trampoline.
- * Return: As __kretprobe_trampoline_handler().
+ * Return: The address to which the function returns.
  */
 unsigned long __kprobes kretprobe_trampoline_handler(struct pt_regs *regs, void *frame_pointer)
 {
@@ -200,21 +202,21 @@ unsigned long __kprobes kretprobe_trampoline_handler(struct pt_regs *regs, void 
 
 	guard(preempt_notrace)();
 	if (kprobe_running())
-		return finish_call(regs, frame_pointer, true);
+		return kretprobe_finish_call(regs, frame_pointer, true);
 	kprobe_busy_begin();
-	ret_addr = finish_call(regs, frame_pointer, false);
+	ret_addr = kretprobe_finish_call(regs, frame_pointer, false);
 	kprobe_busy_end();
 	return ret_addr;
 }
 
-/* The instance behind @last in the task's list, if that is still there. */
-static struct llist_node *continue_at(struct task_struct *tsk, struct llist_node *last)
+/* The instance after @last in the task's list, if @last is still there. */
+static struct llist_node *kretprobe_search_from(struct task_struct *tsk, struct llist_node *last)
 {
 	struct llist_node *node = READ_ONCE(tsk->kretprobe_instances.first);
 
 	if (!last || tsk == current)
 		return last ? last->next : node;
-	/* Another task may have gone on meanwhile. */
+	/* Another task may have run meanwhile and changed its list. */
 	for (; node; node = READ_ONCE(node->next))
 		if (node == last)
 			return node->next;
@@ -222,13 +224,13 @@ static struct llist_node *continue_at(struct task_struct *tsk, struct llist_node
 }
 
 /**
- * kretprobe_find_ret_addr - Find what stood where the trampoline stands
- * @tsk: Whose stack is looked at: the current task, or one that does not run.
- * @fp: What identifies the call.
- * @cur: How far the search has come. NULL at the innermost call of a stack.
+ * kretprobe_find_ret_addr() - Find the return address that the trampoline replaced
+ * @tsk: The owner of the stack: the current task, or one that is not running.
+ * @fp: The key that identifies the call.
+ * @cur: The position of the search. NULL at the innermost call of a stack.
  *
  * Context: Any.
- * Return: The address, which may be that of somebody else's trampoline; or 0.
+ * Return: The address, which may be that of another tracer's trampoline; or 0.
  */
 unsigned long __kprobes kretprobe_find_ret_addr(struct task_struct *tsk, void *fp,
 						struct llist_node **cur)
@@ -239,7 +241,7 @@ unsigned long __kprobes kretprobe_find_ret_addr(struct task_struct *tsk, void *f
 	if (WARN_ON_ONCE(!cur))
 		return 0;
 	guard(rcu)();
-	for (node = continue_at(tsk, *cur); node; node = READ_ONCE(node->next)) {
+	for (node = kretprobe_search_from(tsk, *cur); node; node = READ_ONCE(node->next)) {
 		ri = llist_entry(node, struct kretprobe_instance, llist);
 		if (ri->fp == fp && ri->ret_addr && !kretprobe_is_outdone(ri)) {
 			*cur = node;
@@ -250,8 +252,8 @@ unsigned long __kprobes kretprobe_find_ret_addr(struct task_struct *tsk, void *f
 }
 
 /**
- * kprobe_flush_task - A task has ended in return-probed functions
- * @tsk: The task. It does not run any more.
+ * kprobe_flush_task() - Recycle the instances of a task that has exited
+ * @tsk: The task, which no longer runs.
  *
  * Context: Any.
  */

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The instances of return probes: what is known of each call in flight.
+ * Instances of return probes, one for each call in flight
  *
- * They are made in chunks, in process context, and handed out anywhere. On the
- * usual way an instance goes from the cache of a CPU and back: see
- * <linux/kprobes_hit.h>. This is the rest of the way, from and to the chunks.
+ * Instances are allocated in chunks, in process context, and handed out in any context.
+ * On the fast path an instance is taken from and returned to a CPU's cache, see
+ * <linux/kprobes_hit.h>. This file has the slow path, from and to the chunks.
  *
- * A pool that does not have a fixed size gets a chunk as large as all before it
- * when three quarters are taken. So it is as large as the most calls that have
- * been in flight, or twice that.
+ * A pool without a fixed size adds a chunk as large as all earlier ones when three
+ * quarters of its instances are taken. So its size is at most twice the highest number
+ * of calls in flight, or its initial size.
  *
- * Unregistration: kretprobe_pool_stop() cuts off new users, a grace period lets
- * those who saw the return probe come to an end, kretprobe_pool_put() gives back
- * what is not in flight. A call that returns later gives its instance back by
- * itself, and the last one frees the pool. Memory of instances is freed a grace
- * period after they have left the task's list, as others may look at that.
+ * Unregistration: kretprobe_pool_stop() cuts off new users. A grace period waits for
+ * users that saw the return probe. kretprobe_pool_put() releases the instances that
+ * are not in flight. A call that returns later releases its instance itself, and the
+ * last one frees the pool. The memory of instances is freed a grace period after they
+ * have left the task's list, as other tasks may walk that list.
  */
 #include "internal.h"
 
@@ -26,14 +26,14 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-/* No load has more calls in flight than this. */
+/* No workload has more calls in flight. */
 #define MAX_INSTANCES	1000000
 
 /**
- * struct kretprobe_chunk - Instances that were made together
- * @next:	The chunk made before it.
- * @pool:	What it is part of.
- * @objects:	Those that are free and not in a cache.
+ * struct kretprobe_chunk - Instances that were allocated together
+ * @next:	The previous chunk of the pool.
+ * @pool:	The pool that the chunk belongs to.
+ * @objects:	The instances that are free and not in a cache.
  */
 struct kretprobe_chunk {
 	struct kretprobe_chunk *next;
@@ -42,25 +42,25 @@ struct kretprobe_chunk {
 };
 
 /*
- * What is left to process context: pools that want to grow, and instances that
- * could not be given back where the call returned.
+ * Work for process context: pools that are to grow, and instances that could not be
+ * released where the call kretprobe_returned_instances.
  */
-static LLIST_HEAD(short_pools);
-static LLIST_HEAD(returned);
+static LLIST_HEAD(kretprobe_short_pools);
+static LLIST_HEAD(kretprobe_returned);
 
-static void tend(struct work_struct *work);
-static DECLARE_WORK(tend_work, tend);
+static void kretprobe_pool_work(struct work_struct *work);
+static DECLARE_WORK(kretprobe_work, kretprobe_pool_work);
 
-static void schedule_tending(struct irq_work *work)
+static void kretprobe_schedule_work(struct irq_work *work)
 {
-	schedule_work(&tend_work);
+	schedule_work(&kretprobe_work);
 }
 
-static DEFINE_IRQ_WORK(tend_irq_work, schedule_tending);
+static DEFINE_IRQ_WORK(kretprobe_irq_work, kretprobe_schedule_work);
 
-/* ------------------------------------------------------ making and freeing */
+/* ------------------------------------------------- allocation and release */
 
-static void put_pool(struct kretprobe_pool *pool)
+static void kretprobe_pool_unref(struct kretprobe_pool *pool)
 {
 	if (!refcount_dec_and_test(&pool->users))
 		return;
@@ -68,16 +68,16 @@ static void put_pool(struct kretprobe_pool *pool)
 	kfree(pool);
 }
 
-static int release_chunk(struct objpool_head *objects, void *context)
+static int kretprobe_chunk_release(struct objpool_head *objects, void *context)
 {
 	struct kretprobe_chunk *chunk = context;
 
-	put_pool(chunk->pool);
+	kretprobe_pool_unref(chunk->pool);
 	kfree(chunk);
 	return 0;
 }
 
-static int init_instance(void *object, void *context)
+static int kretprobe_instance_init(void *object, void *context)
 {
 	struct kretprobe_instance *ri = object;
 
@@ -86,7 +86,8 @@ static int init_instance(void *object, void *context)
 	return 0;
 }
 
-static int add_chunk(struct kretprobe_pool *pool, unsigned int count, size_t data_size)
+static int kretprobe_pool_add_chunk(struct kretprobe_pool *pool, unsigned int count,
+				    size_t data_size)
 {
 	struct kretprobe_chunk *chunk = kzalloc(sizeof(*chunk), GFP_KERNEL);
 	int err;
@@ -97,29 +98,30 @@ static int add_chunk(struct kretprobe_pool *pool, unsigned int count, size_t dat
 	chunk->next = pool->chunks;
 	err = objpool_init(&chunk->objects, count,
 			   sizeof(struct kretprobe_instance) + data_size,
-			   GFP_KERNEL | __GFP_NOWARN, chunk, init_instance, release_chunk);
+			   GFP_KERNEL | __GFP_NOWARN, chunk, kretprobe_instance_init,
+			   kretprobe_chunk_release);
 	if (err) {
 		kfree(chunk);
 		return err;
 	}
 	refcount_inc(&pool->users);
 	WRITE_ONCE(pool->total, pool->total + count);
-	/* Pairs with the READ_ONCE() of those who take from it. */
+	/* Pairs with the READ_ONCE() in kretprobe_take_from_chunks(). */
 	smp_store_release(&pool->chunks, chunk);
 	return 0;
 }
 
-static unsigned int wanted_instances(const struct kretprobe *rp)
+static unsigned int kretprobe_wanted_instances(const struct kretprobe *rp)
 {
 	return rp->maxactive > 0 ? rp->maxactive : max(10U, 2 * num_possible_cpus());
 }
 
 /**
- * kretprobe_pool_create - Make the instances of a return probe
+ * kretprobe_pool_create() - Allocate the instances of a return probe
  * @rp: The return probe. Its @pool is set.
  *
  * Context: Process context. May sleep.
- * Return: 0 or -ENOMEM, also if there cannot be so many.
+ * Return: 0, or -ENOMEM, also if @maxactive is too large.
  */
 int kretprobe_pool_create(struct kretprobe *rp)
 {
@@ -133,9 +135,9 @@ int kretprobe_pool_create(struct kretprobe *rp)
 	refcount_set(&pool->users, 1);
 	pool->cache = alloc_percpu(struct kretprobe_instance *);
 	if (pool->cache)
-		err = add_chunk(pool, wanted_instances(rp), rp->data_size);
+		err = kretprobe_pool_add_chunk(pool, kretprobe_wanted_instances(rp), rp->data_size);
 	if (err) {
-		put_pool(pool);
+		kretprobe_pool_unref(pool);
 		return -ENOMEM;
 	}
 	rp->pool = pool;
@@ -143,8 +145,8 @@ int kretprobe_pool_create(struct kretprobe *rp)
 }
 
 /**
- * kretprobe_pool_stop - Let handlers of a return probe no longer be called
- * @rp: The return probe. Those that are being called may go on for a grace
+ * kretprobe_pool_stop() - Keep the handlers of a return probe from being called
+ * @rp: The return probe. Handlers that are already running may continue for a grace
  *	period.
  *
  * Context: Any.
@@ -155,24 +157,24 @@ void kretprobe_pool_stop(struct kretprobe *rp)
 		WRITE_ONCE(rp->pool->rp, NULL);
 }
 
-/* kretprobe_pools_settle - Wait for what stopped pools have left to be done. */
-void kretprobe_pools_settle(void)
+/* kretprobe_pools_flush() - Wait for deferred work of stopped pools */
+void kretprobe_pools_flush(void)
 {
-	irq_work_sync(&tend_irq_work);
-	flush_work(&tend_work);
+	irq_work_sync(&kretprobe_irq_work);
+	flush_work(&kretprobe_work);
 }
 
-static void drop_instance(struct kretprobe_instance *ri)
+static void kretprobe_instance_drop(struct kretprobe_instance *ri)
 {
 	objpool_drop(ri, &ri->chunk->objects);
 }
 
 /**
- * kretprobe_pool_put - Give back the instances of a return probe
- * @rp: The return probe. A grace period, and then kretprobe_pools_settle(), have
- *	passed since it was stopped. Its @pool is cleared.
+ * kretprobe_pool_put() - Release the instances of a return probe
+ * @rp: The return probe. Since it was stopped, a grace period has passed and
+ *	kretprobe_pools_flush() has been called. Its @pool is cleared.
  *
- * Those of calls in flight follow when they return.
+ * The instances of calls in flight are released when the calls return.
  *
  * Context: Process context. May sleep.
  */
@@ -189,28 +191,28 @@ void kretprobe_pool_put(struct kretprobe *rp)
 		struct kretprobe_instance *ri = *per_cpu_ptr(pool->cache, cpu);
 
 		if (ri)
-			drop_instance(ri);
+			kretprobe_instance_drop(ri);
 	}
 	for (chunk = pool->chunks; chunk; chunk = next) {
 		next = chunk->next;
 		objpool_fini(&chunk->objects);
 	}
-	put_pool(pool);
+	kretprobe_pool_unref(pool);
 }
 
 /* ------------------------------------------------------ in process context */
 
-static void grow(struct kretprobe_pool *pool)
+static void kretprobe_pool_grow(struct kretprobe_pool *pool)
 {
 	struct kretprobe *rp = pool->rp;
 
-	/* If there is no memory now, the next one who runs short asks again. */
+	/* If memory is short, the next hit that finds the pool short asks again. */
 	if (rp && pool->total < MAX_INSTANCES)
-		add_chunk(pool, pool->total, rp->data_size);
+		kretprobe_pool_add_chunk(pool, pool->total, rp->data_size);
 	WRITE_ONCE(pool->is_short, false);
 }
 
-static bool push_instance(struct kretprobe_instance *ri)
+static bool kretprobe_instance_push(struct kretprobe_instance *ri)
 {
 	guard(preempt)();
 	if (!get_kretprobe(ri))
@@ -220,30 +222,30 @@ static bool push_instance(struct kretprobe_instance *ri)
 	return true;
 }
 
-static void tend(struct work_struct *work)
+static void kretprobe_pool_work(struct work_struct *work)
 {
-	struct llist_node *pools = llist_del_all(&short_pools);
-	struct llist_node *instances = llist_del_all(&returned);
+	struct llist_node *pools = llist_del_all(&kretprobe_short_pools);
+	struct llist_node *instances = llist_del_all(&kretprobe_returned);
 	struct kretprobe_instance *ri, *next_ri;
 	struct kretprobe_pool *pool, *next;
 
 	llist_for_each_entry_safe(pool, next, pools, short_node)
-		grow(pool);
+		kretprobe_pool_grow(pool);
 	if (!instances)
 		return;
 	synchronize_rcu();
 	llist_for_each_entry_safe(ri, next_ri, instances, llist)
-		if (!push_instance(ri))
-			drop_instance(ri);
+		if (!kretprobe_instance_push(ri))
+			kretprobe_instance_drop(ri);
 }
 
 /* ------------------------------------------------------------- at a hit */
 
 /*
- * llist_add(), which calls a function that may be return-probed itself, without a
- * call. Returns whether the list was empty. Work has been queued if it was not.
+ * llist_add() without a call, as it calls a function that may be return-probed. Returns
+ * true if the list was empty: otherwise the work has already been queued.
  */
-static __always_inline bool push_node(struct llist_node *node, struct llist_head *head)
+static __always_inline bool kretprobe_push_node(struct llist_node *node, struct llist_head *head)
 {
 	struct llist_node *first = READ_ONCE(head->first);
 
@@ -253,15 +255,16 @@ static __always_inline bool push_node(struct llist_node *node, struct llist_head
 	return !first;
 }
 
-static notrace void __kprobes run_short(struct kretprobe_pool *pool)
+static notrace void __kprobes kretprobe_pool_ran_short(struct kretprobe_pool *pool)
 {
 	if (!pool->adaptive || xchg(&pool->is_short, true))
 		return;
-	if (push_node(&pool->short_node, &short_pools))
-		irq_work_queue(&tend_irq_work);
+	if (kretprobe_push_node(&pool->short_node, &kretprobe_short_pools))
+		irq_work_queue(&kretprobe_irq_work);
 }
 
-static notrace struct kretprobe_instance * __kprobes take_from_chunks(struct kretprobe_pool *pool)
+static notrace struct kretprobe_instance * __kprobes
+kretprobe_take_from_chunks(struct kretprobe_pool *pool)
 {
 	struct kretprobe_chunk *chunk = READ_ONCE(pool->chunks);
 	struct kretprobe_instance *ri = NULL;
@@ -269,40 +272,41 @@ static notrace struct kretprobe_instance * __kprobes take_from_chunks(struct kre
 	for (; chunk && !ri; chunk = chunk->next)
 		ri = objpool_pop(&chunk->objects);
 	if (ri && atomic_inc_return(&pool->taken) > pool->total - pool->total / 4)
-		run_short(pool);
+		kretprobe_pool_ran_short(pool);
 	return ri;
 }
 
-/* So that a pool of fixed size is used up before a call is missed. */
-static notrace struct kretprobe_instance * __kprobes take_from_caches(struct kretprobe_pool *pool)
+/* Empty the caches of other CPUs before a pool of fixed size misses a call. */
+static notrace struct kretprobe_instance * __kprobes
+kretprobe_take_from_caches(struct kretprobe_pool *pool)
 {
 	struct kretprobe_instance **cache, *ri;
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
 		cache = per_cpu_ptr(pool->cache, cpu);
-		/* Where nothing is, look and do not write: every hit comes by here. */
+		/* Every hit that is missed comes here: do not write to an empty cache. */
 		ri = READ_ONCE(*cache) ? xchg(cache, NULL) : NULL;
 		if (ri)
 			return ri;
 	}
-	run_short(pool);
+	kretprobe_pool_ran_short(pool);
 	return NULL;
 }
 
 /**
- * kretprobe_take_uncached - Take an instance that is not in this CPU's cache
- * @pool: Where from.
+ * kretprobe_take_uncached() - Take an instance that is not in this CPU's cache
+ * @pool: The pool to take it from.
  *
  * Context: Any. Preemption is off.
  * Return: The instance, or NULL if all are in use.
  */
 struct kretprobe_instance *kretprobe_take_uncached(struct kretprobe_pool *pool)
 {
-	return take_from_chunks(pool) ?: take_from_caches(pool);
+	return kretprobe_take_from_chunks(pool) ?: kretprobe_take_from_caches(pool);
 }
 
-static __always_inline void put_instance(struct kretprobe_instance *ri)
+static __always_inline void kretprobe_instance_put(struct kretprobe_instance *ri)
 {
 	struct kretprobe_pool *pool = ri->pool;
 
@@ -311,19 +315,19 @@ static __always_inline void put_instance(struct kretprobe_instance *ri)
 		objpool_push(ri, &ri->chunk->objects);
 		return;
 	}
-	if (push_node(&ri->llist, &returned))
-		irq_work_queue(&tend_irq_work);
+	if (kretprobe_push_node(&ri->llist, &kretprobe_returned))
+		irq_work_queue(&kretprobe_irq_work);
 }
 
 /**
- * kretprobe_put_uncached - Give back an instance other than to this CPU's cache
+ * kretprobe_put_uncached() - Release an instance other than to this CPU's cache
  * @ri: The instance.
  *
- * What this calls may be return-probed: it is no hit, or the return from it would
- * come by here again.
+ * The functions called here may be return-probed. kprobe_running() is set so that this is
+ * no hit, as the return from such a hit would call this function again.
  *
- * Context: Any. Preemption is off. An NMI may have interrupted the same for the
- *	same pool, which only the list can cope with.
+ * Context: Any. Preemption is off. An NMI may have interrupted another release to
+ *	the same pool: only the list of released instances is safe then.
  */
 void kretprobe_put_uncached(struct kretprobe_instance *ri)
 {
@@ -334,7 +338,7 @@ void kretprobe_put_uncached(struct kretprobe_instance *ri)
 		raw_cpu_write(kprobe_context, preempt_count());
 		raw_cpu_write(current_kprobe, &busy);
 	}
-	put_instance(ri);
+	kretprobe_instance_put(ri);
 	if (alone)
 		reset_current_kprobe();
 }

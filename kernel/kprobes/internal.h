@@ -226,7 +226,7 @@ int kretprobe_entered(struct kprobe *p, struct pt_regs *regs);
 /* instance.c, or rethook.c */
 int kretprobe_pool_create(struct kretprobe *rp);
 void kretprobe_pool_stop(struct kretprobe *rp);
-void kretprobe_pools_settle(void);
+void kretprobe_pools_flush(void);
 void kretprobe_pool_put(struct kretprobe *rp);
 
 static inline bool is_return_probe(const struct kprobe *p)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Return probes: registration, which is that of probes on the functions' entries.
+ * Registration of return probes, on top of the probes on the functions' entries
  */
 #include "internal.h"
 
@@ -16,8 +16,8 @@
 #define kretprobe_blacklist_size	1
 #endif
 
-/* The blacklist is written in names. Those that are not there need no check. */
-static int __init resolve_blacklist(void)
+/* The blacklist has names. A name that the kernel lacks needs no check. */
+static int __init kretprobe_blacklist_resolve(void)
 {
 	struct kretprobe_blackpoint *black;
 	struct kprobe_address where, last = { };
@@ -32,9 +32,9 @@ static int __init resolve_blacklist(void)
 	}
 	return 0;
 }
-core_initcall(resolve_blacklist);
+core_initcall(kretprobe_blacklist_resolve);
 
-static bool is_blacklisted(unsigned long addr)
+static bool is_kretprobe_blacklisted(unsigned long addr)
 {
 	const struct kretprobe_blackpoint *black;
 
@@ -51,14 +51,14 @@ static struct kretprobe *kretprobe_of(struct kprobe *p)
 	return container_of(p, struct kretprobe, kp);
 }
 
-static int prepare_kretprobe(struct kprobe *p, const struct kprobe_address *where)
+static int kretprobe_prepare(struct kprobe *p, const struct kprobe_address *where)
 {
 	struct kretprobe *rp = kretprobe_of(p);
 	int err;
 
 	if (rp->data_size > KRETPROBE_MAX_DATA_SIZE)
 		return -E2BIG;
-	if (!(where->flags & KPROBE_FLAG_ON_FUNC_ENTRY) || is_blacklisted(where->addr))
+	if (!(where->flags & KPROBE_FLAG_ON_FUNC_ENTRY) || is_kretprobe_blacklisted(where->addr))
 		return -EINVAL;
 	err = kretprobe_pool_create(rp);
 	if (err)
@@ -69,28 +69,28 @@ static int prepare_kretprobe(struct kprobe *p, const struct kprobe_address *wher
 }
 
 /*
- * Give up the instances of return probes that are disarmed, and whose entry
- * handlers do not run any more: first keep return handlers from being called,
- * then wait for those that are.
+ * Release the instances of return probes that are disarmed and whose entry handlers no
+ * longer run: first keep return handlers from being called, then wait until the last
+ * one has returned.
  */
-static void stop_kretprobes(struct kprobe **kps, int num)
+static void kretprobes_stop(struct kprobe **kps, int num)
 {
 	if (num <= 0)
 		return;
 	for (int i = 0; i < num; i++)
 		kretprobe_pool_stop(kretprobe_of(kps[i]));
 	kprobes_wait_for_handlers();
-	kretprobe_pools_settle();
+	kretprobe_pools_flush();
 	for (int i = 0; i < num; i++)
 		kretprobe_pool_put(kretprobe_of(kps[i]));
 }
 
-static const struct kprobe_kind return_probes = {
-	.prepare	= prepare_kretprobe,
-	.undo		= stop_kretprobes,
+static const struct kprobe_kind kretprobe_kind = {
+	.prepare	= kretprobe_prepare,
+	.undo		= kretprobes_stop,
 };
 
-static int *missed_before(struct kretprobe **rps, int num)
+static int *kretprobes_save_missed(struct kretprobe **rps, int num)
 {
 	int *missed = kvmalloc_array(num, sizeof(*missed), GFP_KERNEL);
 
@@ -100,15 +100,15 @@ static int *missed_before(struct kretprobe **rps, int num)
 	return missed;
 }
 
-/* Forget what was missed before; some calls may have been missed since. */
-static void forget_missed(struct kretprobe **rps, int num, const int *missed)
+/* Subtract the misses before registration, as calls may have been missed since. */
+static void kretprobes_subtract_missed(struct kretprobe **rps, int num, const int *missed)
 {
 	BUILD_BUG_ON(sizeof(rps[0]->nmissed) != sizeof(atomic_t));
 	for (int i = 0; i < num; i++)
 		atomic_sub(missed[i], (atomic_t *)&rps[i]->nmissed);
 }
 
-static struct kprobe **kprobes_of(struct kretprobe **rps, int num)
+static struct kprobe **kretprobes_to_kprobes(struct kretprobe **rps, int num)
 {
 	struct kprobe **kps = kvmalloc_array(num, sizeof(*kps), GFP_KERNEL);
 
@@ -119,13 +119,13 @@ static struct kprobe **kprobes_of(struct kretprobe **rps, int num)
 }
 
 /**
- * register_kretprobes - Register several return probes, all or none
+ * register_kretprobes() - Register several return probes, all or none
  * @rps: The return probes, see register_kretprobe().
- * @num: How many, at least 1.
+ * @num: The number of return probes, at least 1.
  *
  * Context: Process context. May sleep.
- * Return: As register_kretprobe(), for the first one in trouble; and -EINVAL if
- *	@num is not positive.
+ * Return: See register_kretprobe(), for the first return probe that is refused.
+ *	-EINVAL also if @num is not positive.
  */
 int register_kretprobes(struct kretprobe **rps, int num)
 {
@@ -137,29 +137,29 @@ int register_kretprobes(struct kretprobe **rps, int num)
 		return -EINVAL;
 	if (kprobes_called_by_handler())
 		return -EDEADLK;
-	kps = kprobes_of(rps, num);
-	missed = missed_before(rps, num);
+	kps = kretprobes_to_kprobes(rps, num);
+	missed = kretprobes_save_missed(rps, num);
 	if (!kps || !missed)
 		return -ENOMEM;
-	err = kprobes_register(kps, num, &return_probes);
+	err = kprobes_register(kps, num, &kretprobe_kind);
 	if (!err)
-		forget_missed(rps, num, missed);
+		kretprobes_subtract_missed(rps, num, missed);
 	return err;
 }
 EXPORT_SYMBOL_GPL(register_kretprobes);
 
 /**
- * register_kretprobe - Register a return probe
- * @rp: The return probe: in @kp @symbol_name or @addr and @offset, and possibly
- *	@flags; @handler, @entry_handler, @maxactive and @data_size are set, the
- *	rest is zero.
+ * register_kretprobe() - Register a return probe
+ * @rp: The return probe. The caller sets @symbol_name or @addr, @offset and @flags of
+ *	@kp; @handler, @entry_handler, @maxactive and @data_size; and clears the rest.
  *
- * Calls that are in flight already are not seen when they return.
+ * No handler is called for calls that are already in flight.
  *
  * Context: Process context. May sleep. The handlers may run before it returns.
- * Return: 0, or with nothing changed an error of register_kprobe(), or
- *	-EINVAL if the address is not a function's entry, or is that of a
- *	function that must not be return-probed;
+ * Return: 0 on success. On failure nothing has changed: an error of
+ *	register_kprobe(), or
+ *	-EINVAL if the address is not a function's entry, or the function must not be
+ *	return-probed;
  *	-E2BIG if @data_size is over KRETPROBE_MAX_DATA_SIZE.
  */
 int register_kretprobe(struct kretprobe *rp)
@@ -168,8 +168,8 @@ int register_kretprobe(struct kretprobe *rp)
 }
 EXPORT_SYMBOL_GPL(register_kretprobe);
 
-/* Returns how many were registered: the first ones of @kps then are. */
-static int unregister_entries(struct kprobe **kps, int num)
+/* Moves the probes that were registered to the front of @kps. Returns their number. */
+static int kretprobes_unregister_entries(struct kprobe **kps, int num)
 {
 	int found = 0;
 
@@ -181,42 +181,43 @@ static int unregister_entries(struct kprobe **kps, int num)
 }
 
 /**
- * unregister_kretprobes - Unregister several return probes
- * @rps: The return probes. Of one that is not registered, @kp.addr is cleared.
- * @num: How many. Nothing is done if it is not positive.
+ * unregister_kretprobes() - Unregister several return probes
+ * @rps: The return probes. The call clears @kp.addr of one that is not registered.
+ * @num: The number of return probes. Nothing is done if it is not positive.
  *
- * When it returns, no handler of theirs runs or will run, and they are the
- * caller's to free. Calls may be in flight for as long as they like.
+ * After the call no handler of the return probes runs or will run, and the caller may
+ * free them. Calls may stay in flight. From a handler the call only warns.
  *
- * Context: Process context. Waits for two grace periods, expedited ones: until the
- *	first ends an entry handler may run, which finds its return probe as ever.
+ * Context: Process context. Waits for two expedited grace periods. Until the first one
+ *	ends an entry handler may run, and its return probe is still complete.
  */
 void unregister_kretprobes(struct kretprobe **rps, int num)
 {
 	struct kprobe **kps __free(kvfree) = NULL;
 
-	if (WARN_ONCE(kprobes_called_by_handler(), "a handler cannot unregister return probes\n"))
+	if (WARN_ONCE(kprobes_called_by_handler(),
+		      "kprobes: a handler must not unregister return probes: they stay\n"))
 		return;
 	if (num > 1)
-		kps = kprobes_of(rps, num);
+		kps = kretprobes_to_kprobes(rps, num);
 	if (kps) {
-		stop_kretprobes(kps, unregister_entries(kps, num));
+		kretprobes_stop(kps, kretprobes_unregister_entries(kps, num));
 		return;
 	}
-	/* One by one is slower, but needs no memory. */
+	/* Unregistering them one by one is slower, but needs no memory. */
 	for (int i = 0; i < num; i++) {
 		struct kprobe *kp = &rps[i]->kp;
 
-		stop_kretprobes(&kp, unregister_entries(&kp, 1));
+		kretprobes_stop(&kp, kretprobes_unregister_entries(&kp, 1));
 	}
 }
 EXPORT_SYMBOL_GPL(unregister_kretprobes);
 
 /**
- * unregister_kretprobe - Unregister a return probe
+ * unregister_kretprobe() - Unregister a return probe
  * @rp: The return probe.
  *
- * Context: As unregister_kretprobes().
+ * Context: See unregister_kretprobes().
  */
 void unregister_kretprobe(struct kretprobe *rp)
 {

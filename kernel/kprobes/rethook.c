@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls of return-probed functions, where rethook follows them: it has the
- * trampoline, the list of the calls of each task, and the pool of instances. So
- * this stands in the place of call.c and instance.c.
+ * Calls of return-probed functions on architectures that use rethook
  *
- * A pool is as large as it was made. Unregistration goes the same way as there:
- * a stopped rethook gives no instance away and calls no handler, and those of
- * calls in flight come back to it when the calls return; the last one frees it.
+ * rethook has the trampoline, the list of each task's calls, and the pool of instances.
+ * So this file replaces call.c and instance.c.
+ *
+ * A pool has a fixed size. A stopped rethook hands out no instance and calls no handler.
+ * The instances of calls in flight are released at the return, the last with the rethook.
  */
 #include "internal.h"
 
@@ -15,19 +15,19 @@
 #include <linux/err.h>
 #include <linux/minmax.h>
 
-static __always_inline void count_miss(struct kretprobe *rp)
+static __always_inline void kretprobe_count_miss(struct kretprobe *rp)
 {
 	BUILD_BUG_ON(sizeof(rp->nmissed) != sizeof(atomic_t));
 	raw_atomic_inc((atomic_t *)&rp->nmissed);
 }
 
-static __always_inline bool is_stopped(const struct kretprobe *rp)
+static __always_inline bool kretprobe_is_stopped(const struct kretprobe *rp)
 {
 	return !rcu_access_pointer(rp->rh->handler);
 }
 
 /**
- * kretprobe_entered - A return-probed function is entered: the pre handler
+ * kretprobe_entered() - Pre handler of a return probe
  * @p: The return probe's probe.
  * @regs: The registers at the function's entry.
  *
@@ -41,8 +41,8 @@ notrace int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 	struct kretprobe_instance *ri;
 
 	if (unlikely(!call)) {
-		if (!is_stopped(rp))
-			count_miss(rp);
+		if (!kretprobe_is_stopped(rp))
+			kretprobe_count_miss(rp);
 		return 0;
 	}
 	ri = container_of(call, struct kretprobe_instance, node);
@@ -53,15 +53,15 @@ notrace int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 	return 0;
 }
 
-/* Is a handler running? Where the trampoline is probed itself, its own pre handler calls us. */
-static bool is_busy(struct kprobe *running)
+/* The pre handler of a probed trampoline runs the return handlers: it does not count. */
+static bool kprobe_handler_is_running(struct kprobe *running)
 {
 	return running && !arch_trampoline_kprobe(running);
 }
 
 /*
- * A return-probed function has returned. Called by rethook with preemption off,
- * which keeps the return probe from being freed.
+ * Call the return handler. rethook calls this with preemption off, which keeps the
+ * return probe from being freed.
  */
 static notrace void __kprobes kretprobe_returned(struct rethook_node *call, void *data,
 						 unsigned long ret_addr, struct pt_regs *regs)
@@ -71,11 +71,11 @@ static notrace void __kprobes kretprobe_returned(struct rethook_node *call, void
 
 	if (!rp->handler)
 		return;
-	if (unlikely(is_busy(outer))) {
-		count_miss(rp);
+	if (unlikely(kprobe_handler_is_running(outer))) {
+		kretprobe_count_miss(rp);
 		return;
 	}
-	/* Of several nodes of one call only the oldest has found it in its place. */
+	/* Only the oldest of several nodes of one call has saved the real address. */
 	call->ret_addr = ret_addr;
 	if (!outer)
 		kprobe_busy_begin();
@@ -87,11 +87,11 @@ static notrace void __kprobes kretprobe_returned(struct rethook_node *call, void
 }
 
 /**
- * kretprobe_pool_create - Make the instances of a return probe
+ * kretprobe_pool_create() - Allocate the instances of a return probe
  * @rp: The return probe. Its @rh is set.
  *
  * Context: Process context. May sleep.
- * Return: 0 or -ENOMEM, also if there cannot be so many.
+ * Return: 0, or -ENOMEM, also if @maxactive is too large.
  */
 int kretprobe_pool_create(struct kretprobe *rp)
 {
@@ -107,8 +107,8 @@ int kretprobe_pool_create(struct kretprobe *rp)
 }
 
 /**
- * kretprobe_pool_stop - Let handlers of a return probe no longer be called
- * @rp: The return probe. Those that are being called may go on for a grace
+ * kretprobe_pool_stop() - Keep the handlers of a return probe from being called
+ * @rp: The return probe. Handlers that are already running may continue for a grace
  *	period.
  *
  * Context: Any.
@@ -119,17 +119,17 @@ void kretprobe_pool_stop(struct kretprobe *rp)
 		rethook_stop(rp->rh);
 }
 
-/* kretprobe_pools_settle - Wait for what stopped pools have left to be done: nothing. */
-void kretprobe_pools_settle(void)
+/* kretprobe_pools_flush() - Wait for deferred work of stopped pools: there is none */
+void kretprobe_pools_flush(void)
 {
 }
 
 /**
- * kretprobe_pool_put - Give back the instances of a return probe
+ * kretprobe_pool_put() - Release the instances of a return probe
  * @rp: The return probe. A grace period has passed since it was stopped. Its @rh
  *	is cleared.
  *
- * Those of calls in flight follow when they return.
+ * The instances of calls in flight are released when the calls return.
  *
  * Context: Process context.
  */
