@@ -35,7 +35,7 @@ struct pt_regs;
 #ifndef CONFIG_KPROBES
 typedef int kprobe_opcode_t;
 
-/* An architecture without probes says nothing of them. */
+/* Without CONFIG_KPROBES the architecture does not define it. */
 struct arch_specific_insn {
 	int dummy;
 };
@@ -46,9 +46,9 @@ struct arch_specific_insn {
  * @p: The probe.
  * @regs: The registers.
  *
- * Preemption is off, interrupts may be. Returning 0 lets the instruction run;
- * anything else says that the handler has changed where execution goes on:
- * then neither the instruction nor a post handler is run.
+ * Preemption is off, and interrupts may be off. If the handler returns 0, the
+ * instruction runs. Any other value means that the handler has changed the path:
+ * then neither the instruction nor a post handler runs.
  */
 typedef int (*kprobe_pre_handler_t)(struct kprobe *p, struct pt_regs *regs);
 
@@ -58,7 +58,7 @@ typedef int (*kprobe_pre_handler_t)(struct kprobe *p, struct pt_regs *regs);
  * @regs: The registers.
  * @flags: 0 at present.
  *
- * In the same context as the pre handler.
+ * Called in the same context as the pre handler.
  */
 typedef void (*kprobe_post_handler_t)(struct kprobe *p, struct pt_regs *regs,
 				      unsigned long flags);
@@ -66,24 +66,24 @@ typedef void (*kprobe_post_handler_t)(struct kprobe *p, struct pt_regs *regs,
 typedef int (*kretprobe_handler_t)(struct kretprobe_instance *ri, struct pt_regs *regs);
 
 /**
- * struct kprobe - A probe, owned by the caller
- * @hlist:	Not linked; asked together with @list whether it is registered.
+ * struct kprobe - Probe, owned by the caller
+ * @hlist:	Never linked. Users test it together with @list for registration.
  * @list:	Linked while the probe is registered, and only then.
- * @nmissed:	How often the probe was hit and its handlers were not called.
+ * @nmissed:	The number of hits at which its handlers were not called.
  * @addr:	The probed address. May be given instead of @symbol_name, and is
  *		set by registration.
  * @symbol_name: The probed function, or NULL.
- * @offset:	Bytes from @symbol_name or @addr to the probed instruction.
+ * @offset:	Offset of the probed instruction from @symbol_name or @addr in bytes.
  * @pre_handler: Called before the instruction, or NULL.
- * @post_handler: Called after it, or NULL.
+ * @post_handler: Called after the instruction, or NULL.
  * @opcode:	The first unit of the displaced instruction.
- * @ainsn:	The architecture's copy of it; in a site only.
- * @flags:	KPROBE_FLAG_*. A caller may set KPROBE_FLAG_DISABLED and
- *		KPROBE_FLAG_REENTRANT before registration, no other one.
- * @number:	Of the registration: no other probe has had it, nor this one before.
+ * @ainsn:	The architecture's copy of the instruction, in a site only.
+ * @flags:	KPROBE_FLAG_*. A caller may set only KPROBE_FLAG_DISABLED and
+ *		KPROBE_FLAG_REENTRANT before registration.
+ * @number:	The number of the registration, which is never reused.
  *
- * A caller clears the whole struct, fills in where and what, and leaves it
- * alone from registration to the end of unregistration.
+ * A caller clears the whole struct, sets the address and the handlers, and leaves
+ * it alone from registration to the end of unregistration.
  */
 struct kprobe {
 	struct hlist_node hlist;
@@ -100,60 +100,60 @@ struct kprobe {
 	u32 number;
 };
 
-#define KPROBE_FLAG_GONE		BIT(0)	/* the probed text is no more */
+#define KPROBE_FLAG_GONE		BIT(0)	/* the probed text is gone */
 #define KPROBE_FLAG_DISABLED		BIT(1)	/* handlers are not called */
 #define KPROBE_FLAG_OPTIMIZED		BIT(2)	/* a jump is in place */
 #define KPROBE_FLAG_FTRACE		BIT(3)	/* hit through ftrace */
 #define KPROBE_FLAG_ON_FUNC_ENTRY	BIT(4)	/* at a function's entry */
 #define KPROBE_FLAG_REENTRANT		BIT(5)	/*
 						 * handlers may run in an
-						 * interrupt or NMI that landed
-						 * in another handler
+						 * interrupt or NMI that
+						 * interrupted a handler
 						 */
 
-/* What a CPU is doing for a probe: values of kprobe_ctlblk::kprobe_status. */
+/* Progress of a hit on a CPU: values of kprobe_ctlblk::kprobe_status. */
 #define KPROBE_HIT_ACTIVE	BIT(0)	/* a handler runs */
 #define KPROBE_HIT_SS		BIT(1)	/* the copy of the instruction runs */
-#define KPROBE_REENTER		BIT(2)	/* the same for a hit inside a hit */
+#define KPROBE_REENTER		BIT(2)	/* the copy runs for a hit inside a hit */
 #define KPROBE_HIT_SSDONE	BIT(3)	/* the copy has run */
 
-/* kprobe_gone - Is the probed text no more, so that the probe cannot be enabled? */
+/* kprobe_gone() - True if the probed text is gone: the probe cannot be enabled */
 static __always_inline bool kprobe_gone(const struct kprobe *p)
 {
 	return p->flags & KPROBE_FLAG_GONE;
 }
 
-/* kprobe_disabled - Are the handlers not called? A gone probe is disabled, too. */
+/* kprobe_disabled() - True if the handlers are not called, also if the text is gone */
 static __always_inline bool kprobe_disabled(const struct kprobe *p)
 {
 	return p->flags & (KPROBE_FLAG_GONE | KPROBE_FLAG_DISABLED);
 }
 
-/* kprobe_optimized - Is a jump in place instead of a breakpoint? */
+/* kprobe_optimized() - True if a jump is in place of the breakpoint */
 static __always_inline bool kprobe_optimized(const struct kprobe *p)
 {
 	return p->flags & KPROBE_FLAG_OPTIMIZED;
 }
 
-/* kprobe_ftrace - Is the probe hit through ftrace? */
+/* kprobe_ftrace() - True if the probe is hit through ftrace */
 static __always_inline bool kprobe_ftrace(const struct kprobe *p)
 {
 	return p->flags & KPROBE_FLAG_FTRACE;
 }
 
 /**
- * struct kretprobe - A return probe, owned by the caller
- * @kp:		The probe at the function's entry. Its handlers are not the
- *		caller's to set.
+ * struct kretprobe - Return probe, owned by the caller
+ * @kp:		The probe at the function's entry. The caller must not set its
+ *		handlers.
  * @handler:	Called when the function returns.
- * @entry_handler: Called at its entry; non-zero: this call is not of interest.
- * @maxactive:	How many calls may be in flight. 0 or less: as many as there
- *		are; should they become more faster than room can be made for
- *		them, some are missed.
- * @nmissed:	How many calls were not followed for want of an instance.
- * @data_size:	Bytes of private data of each call in flight, at the most
+ * @entry_handler: Called at its entry; non-zero: the call is not followed.
+ * @maxactive:	The maximum number of calls in flight. If it is 0 or less, there
+ *		is no limit, but calls are missed if their number grows faster
+ *		than instances can be allocated.
+ * @nmissed:	The number of calls that were missed for lack of an instance.
+ * @data_size:	Size in bytes of the private data of each call in flight, at most
  *		KRETPROBE_MAX_DATA_SIZE.
- * @rh:		The instances, where rethook keeps them.
+ * @rh:		The instances, with CONFIG_KRETPROBE_ON_RETHOOK.
  * @pool:	The instances.
  */
 struct kretprobe {
@@ -173,15 +173,15 @@ struct kretprobe {
 #define KRETPROBE_MAX_DATA_SIZE	4096
 
 /**
- * struct kretprobe_instance - One call in flight of a return-probed function
- * @node:	What rethook wants.
- * @llist:	In the task's kretprobe_instances, innermost call first.
- * @fp:		What identifies the call: on x86 where its return address is.
- * @ret_addr:	Where the function returns to. With several return probes in one
- *		call all but one of them see the trampoline here, until they
- *		are handled.
+ * struct kretprobe_instance - Call in flight of a return-probed function
+ * @node:	The node that rethook links.
+ * @llist:	Entry in the task's kretprobe_instances, innermost call first.
+ * @fp:		Key of the call: on x86 the address of its return address.
+ * @ret_addr:	The address to which the function returns. With several return
+ *		probes on one call, all but one instance have the trampoline here
+ *		until they are handled.
  * @pool:	The instances of the return probe.
- * @chunk:	The part of it that this one is of.
+ * @chunk:	The chunk of @pool that the instance belongs to.
  * @data:	The private data of the return probe's handlers.
  */
 struct kretprobe_instance {
@@ -198,16 +198,16 @@ struct kretprobe_instance {
 };
 
 /**
- * struct kretprobe_pool - The instances of a return probe
- * @rp:		The return probe; NULL from the beginning of its unregistration on.
- * @cache:	One free instance for each CPU, or NULL: the fast way.
- * @chunks:	Where the others are, the newest and largest first.
- * @taken:	How many instances are not in @chunks.
- * @total:	How many there are.
- * @adaptive:	Whether more are made when they run short.
- * @is_short:	Whether it is in the list of pools that have run short.
- * @short_node:	In that list.
- * @users:	Chunks that have not been freed, and the return probe.
+ * struct kretprobe_pool - Instances of a return probe
+ * @rp:		The return probe; NULL once its unregistration has begun.
+ * @cache:	For each CPU one free instance or NULL: the fast path.
+ * @chunks:	The other instances, the newest and largest chunk first.
+ * @taken:	The number of instances that are not in @chunks.
+ * @total:	The number of all instances.
+ * @adaptive:	True if more are allocated when they run short.
+ * @is_short:	True while @short_node is linked.
+ * @short_node:	Entry in the list of pools that have run short.
+ * @users:	Chunks that have not been freed, plus one for the return probe.
  */
 struct kretprobe_pool {
 	struct kretprobe *rp;
@@ -221,7 +221,7 @@ struct kretprobe_pool {
 	refcount_t users;
 };
 
-/* A function that must not be return-probed: an entry of kretprobe_blacklist[]. */
+/* Function that must not be return-probed: an entry of kretprobe_blacklist[]. */
 struct kretprobe_blackpoint {
 	const char *name;
 	void *addr;
@@ -232,40 +232,40 @@ struct kretprobe_blackpoint {
 DECLARE_PER_CPU(struct kprobe *, current_kprobe);
 DECLARE_PER_CPU(struct kprobe_ctlblk, kprobe_ctlblk);
 
-/* preempt_count() when the handler that runs was called, for kprobe_context_level(). */
+/* preempt_count() at the start of the running handler, for kprobe_context_level(). */
 DECLARE_PER_CPU(unsigned int, kprobe_context);
 
 /*
- * kprobe_context_level - The context level in preempt_count(), which grows with it
+ * kprobe_context_level() - Extract the context level from a preempt_count()
  *
- * Two hits compare: one that interrupted the handler of the other, from above,
- * has the larger value; one that the handler brought about has the same. Inside
- * a breakpoint exception, which counts as an NMI, it is that of the exception.
+ * Levels compare like contexts: a hit that interrupted a handler has a higher level
+ * than the handler, and a hit that the handler caused has the same level. Inside a
+ * breakpoint exception, which counts as an NMI, it is the level of the exception.
  */
 static __always_inline unsigned int kprobe_context_level(unsigned int count)
 {
 	return count & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET);
 }
 
-/* kprobe_running - The site this CPU works for, or NULL. Preemption is off. */
+/* kprobe_running() - The site whose hit this CPU handles, or NULL. Preemption is off. */
 static __always_inline struct kprobe *kprobe_running(void)
 {
 	return raw_cpu_read(current_kprobe);
 }
 
-/* reset_current_kprobe - This CPU works for no probe any more. */
+/* reset_current_kprobe() - Mark that this CPU no longer handles a hit */
 static __always_inline void reset_current_kprobe(void)
 {
 	raw_cpu_write(current_kprobe, NULL);
 }
 
-/* get_kprobe_ctlblk - Where this CPU keeps what it does for a probe. */
+/* get_kprobe_ctlblk() - This CPU's state of the hit that it handles */
 static __always_inline struct kprobe_ctlblk *get_kprobe_ctlblk(void)
 {
 	return raw_cpu_ptr(&kprobe_ctlblk);
 }
 
-/* The interface for probing. */
+/* Registration */
 int register_kprobe(struct kprobe *p);
 int register_kprobes(struct kprobe **kps, int num);
 void unregister_kprobe(struct kprobe *p);
@@ -273,7 +273,7 @@ void unregister_kprobes(struct kprobe **kps, int num);
 int enable_kprobe(struct kprobe *kp);
 int disable_kprobe(struct kprobe *kp);
 
-/* What others ask of probes. */
+/* Queries by other subsystems */
 bool within_kprobe_blacklist(unsigned long addr);
 int kprobe_on_func_entry(kprobe_opcode_t *addr, const char *sym, unsigned long offset);
 kprobe_opcode_t *kprobe_lookup_name(const char *name, unsigned int offset);
@@ -283,7 +283,7 @@ void kprobe_busy_begin(void);
 void kprobe_busy_end(void);
 void kprobe_free_init_mem(void);
 
-/* What an architecture's back end calls. */
+/* Called by an architecture's back end */
 struct kprobe *get_kprobe(void *addr);
 int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs);
 int kprobe_pre_handlers_nested(struct kprobe *site, struct pt_regs *regs);
@@ -298,7 +298,7 @@ void free_insn_slot(kprobe_opcode_t *slot, int dirty);
 int kprobe_add_ksym_blacklist(unsigned long entry);
 int kprobe_add_area_blacklist(unsigned long start, unsigned long end);
 
-/* What an architecture's back end provides. */
+/* Provided by an architecture's back end */
 int arch_init_kprobes(void);
 int arch_prepare_kprobe(struct kprobe *p);
 void arch_arm_kprobe(struct kprobe *p);
@@ -306,7 +306,7 @@ void arch_disarm_kprobe(struct kprobe *p);
 kprobe_opcode_t *arch_adjust_kprobe_addr(unsigned long addr, unsigned long offset,
 					 bool *on_func_entry);
 
-/* And what it may, in place of a default. */
+/* Provided by an architecture's back end in place of a weak default */
 int arch_prepare_post_handler(struct kprobe *p);
 int arch_seek_insn(unsigned long *pos, unsigned long addr);
 void arch_sync_kprobes(void);
@@ -380,7 +380,7 @@ int arch_prepare_kprobe_ftrace(struct kprobe *p);
 void kprobe_ftrace_kill(void);
 extern bool kprobe_ftrace_disabled;
 
-/* Whether an architecture's kprobe_ftrace_handler() asks for whom it is called. */
+/* 1 if the architecture's kprobe_ftrace_handler() ignores calls for other ftrace_ops. */
 #ifndef kprobe_ftrace_knows_ops
 #define kprobe_ftrace_knows_ops	0
 #endif
@@ -393,10 +393,10 @@ static inline void kprobe_ftrace_kill(void) { }
 #ifdef CONFIG_OPTPROBES
 
 /**
- * struct optimized_kprobe - A site, for an architecture that can put a jump there
+ * struct optimized_kprobe - Site, for an architecture that can put a jump there
  * @kp:		The site.
- * @list:	In the list that the architecture is given, and other ones.
- * @optinsn:	The architecture's: its detour, the code that is jumped to.
+ * @list:	Entry in the lists of sites passed to the architecture, and in others.
+ * @optinsn:	The architecture's data: its detour, the target of the jump.
  */
 struct optimized_kprobe {
 	struct kprobe kp;
@@ -413,7 +413,7 @@ struct kprobe *kprobe_optinsn_slot_owner(unsigned long addr);
 bool is_kprobe_optinsn_slot(unsigned long addr);
 void wait_for_kprobe_optimizer(void);
 
-/* What an architecture's back end provides. */
+/* Provided by an architecture's back end */
 int arch_prepared_optinsn(struct arch_optimized_insn *optinsn);
 int arch_check_optimized_kprobe(struct optimized_kprobe *op);
 int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *orig);
@@ -424,7 +424,7 @@ void arch_disarm_optimized_kprobes(struct list_head *oplist, struct list_head *d
 void arch_unoptimize_kprobe(struct optimized_kprobe *op);
 int arch_within_optimized_kprobe(struct optimized_kprobe *op, kprobe_opcode_t *addr);
 
-/* And what it may, in place of a default. */
+/* Provided by an architecture's back end in place of a weak default */
 int arch_learn_text(unsigned long addr);
 void arch_forget_text(const struct module *mod);
 bool arch_detour_suits(struct optimized_kprobe *op);
@@ -483,7 +483,7 @@ static __always_inline unsigned long get_kretprobe_retaddr(struct kretprobe_inst
 	return ri->node.ret_addr;
 }
 
-/* Those that rethook has hooked, it tells apart and flushes itself. */
+/* rethook recognises its trampolines, and recycles its nodes when a task exits. */
 static __always_inline bool is_kretprobe_trampoline(unsigned long addr)
 {
 	return is_rethook_trampoline(addr);
@@ -494,11 +494,11 @@ static inline void kprobe_flush_task(struct task_struct *tsk) { }
 #else /* !CONFIG_KRETPROBE_ON_RETHOOK */
 
 /**
- * get_kretprobe - Find the return probe of an instance
+ * get_kretprobe() - Find the return probe of an instance
  * @ri: The instance.
  *
  * Context: A handler of the return probe, or any with preemption off.
- * Return: It, or NULL if it is being unregistered.
+ * Return: The return probe, or NULL if it is being unregistered.
  */
 static __always_inline struct kretprobe *get_kretprobe(struct kretprobe_instance *ri)
 {
@@ -506,7 +506,7 @@ static __always_inline struct kretprobe *get_kretprobe(struct kretprobe_instance
 }
 
 /**
- * get_kretprobe_retaddr - Find out where a return-probed function returns to
+ * get_kretprobe_retaddr() - Find the address to which a return-probed function returns
  * @ri: The instance, in a handler that is called at the return.
  *
  * Return: The address in the caller.
@@ -519,9 +519,9 @@ static __always_inline unsigned long get_kretprobe_retaddr(struct kretprobe_inst
 #ifdef CONFIG_KRETPROBES
 
 /*
- * What an architecture's trampoline calls, and what it provides. If calls leave
- * the return address in memory, a macro kretprobe_return_place(p, regs) that says
- * where, at a function's entry, takes the place of arch_prepare_kretprobe().
+ * Called and provided by an architecture's trampoline. If a call stores the return
+ * address in memory, the macro kretprobe_return_place(p, regs), which yields its
+ * location at a function's entry, replaces arch_prepare_kretprobe().
  */
 unsigned long kretprobe_trampoline_handler(struct pt_regs *regs, void *frame_pointer);
 unsigned long __kretprobe_trampoline_handler(struct pt_regs *regs, void *frame_pointer);
@@ -529,16 +529,16 @@ void __kretprobe_trampoline(void);
 void arch_prepare_kretprobe(struct kretprobe_instance *ri, struct pt_regs *regs);
 void arch_kretprobe_fixup_return(struct pt_regs *regs, kprobe_opcode_t *correct_ret_addr);
 
-/* What others ask of return probes. */
+/* Queries by other subsystems */
 unsigned long kretprobe_find_ret_addr(struct task_struct *tsk, void *fp, struct llist_node **cur);
 void kprobe_flush_task(struct task_struct *tsk);
 
-/* Bytes behind the trampoline's address that stand for it in a stack as well. */
+/* Bytes after the trampoline's address that also stand for it in a stack. */
 #ifndef KRETPROBE_TRAMPOLINE_SPAN
 #define KRETPROBE_TRAMPOLINE_SPAN	0
 #endif
 
-/* is_kretprobe_trampoline - Is this what stands in the place of a return address? */
+/* is_kretprobe_trampoline() - True for an address that replaces a return address */
 static __always_inline bool is_kretprobe_trampoline(unsigned long addr)
 {
 	void *trampoline = dereference_kernel_function_descriptor(__kretprobe_trampoline);
@@ -575,17 +575,17 @@ static inline int disable_kretprobe(struct kretprobe *rp)
 }
 
 /**
- * kprobe_page_fault - Offer a page fault to a running probe
+ * kprobe_page_fault() - Pass a page fault to a running probe
  * @regs: The registers at the fault.
  * @trap: The trap number, as the architecture counts them.
  *
  * Context: Any, from the page fault handler.
- * Return: true when the probe's back end has dealt with the fault.
+ * Return: true if the probe's back end has handled the fault.
  */
 static __always_inline bool kprobe_page_fault(struct pt_regs *regs, unsigned int trap)
 {
 #ifdef CONFIG_KPROBES
-	/* Only with preemption off is this the CPU that the probe runs on. */
+	/* With preemption on, the probe that runs may be on another CPU. */
 	if (!user_mode(regs) && !preemptible() && kprobe_running())
 		return kprobe_fault_handler(regs, trap);
 #endif
