@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The way of a hit from an address to the handlers, for architectures that want
- * it inline. What is here calls nothing but handlers, so that nothing on the way
- * can be probed.
+ * Inline path from a hit to the handlers, for architectures
+ *
+ * These functions call no function that could be probed, except handlers.
  */
 #ifndef _LINUX_KPROBES_HIT_H
 #define _LINUX_KPROBES_HIT_H
@@ -16,18 +16,18 @@
 
 /**
  * enum kprobe_site_state - Life of a site
- * @SITE_NEW:		Prepared; its text has never been touched.
- * @SITE_ARMED:		A breakpoint, or an ftrace call, leads to its probes.
- * @SITE_OPTIMIZING:	A breakpoint does, and what it displaced is run in the
- *			detour: those who are on the way to it another way are
- *			waited for.
- * @SITE_JUMP:		A jump to the detour leads to its probes.
- * @SITE_DISARMED:	All of its probes are disabled, or all probes are off.
- * @SITE_DYING:		The last probe has left. CPUs may be in its slots; a
- *			new probe at the address takes it over.
- * @SITE_GONE:		Its text went away; only its probes' owners still know.
+ * @SITE_NEW:		Prepared; its text has never been patched.
+ * @SITE_ARMED:		A breakpoint or an ftrace call reaches its probes.
+ * @SITE_OPTIMIZING:	A breakpoint reaches its probes, and displaced instructions
+ *			run in the detour. The optimiser waits until no task is in
+ *			displaced text or on another path to it.
+ * @SITE_JUMP:		A jump to the detour reaches its probes.
+ * @SITE_DISARMED:	All of its probes are disabled, or the debugfs knob is off.
+ * @SITE_DYING:		The last probe has left. CPUs may be in its slots; a new
+ *			probe at the address reuses it.
+ * @SITE_GONE:		Its text went away. It stays for its remaining probes.
  *
- * See site_set_state() for the way from one to another.
+ * site_set_state() documents the transitions.
  */
 enum kprobe_site_state {
 	SITE_NEW,
@@ -40,35 +40,33 @@ enum kprobe_site_state {
 };
 
 /**
- * struct kprobe_site - A probed address
- * @kp:		What the architecture sees. Its @addr, @opcode and @ainsn are
- *		constant, its @post_handler is set when the first probe comes that
- *		has one, and stays. Its @list is the head of the probes, newest
- *		first: written under kprobe_mutex, read under RCU.
- * @op:		The same for architectures that can put a jump there: their
- *		detour, and its @list is a link in one of the optimiser's lists.
- * @only:	Its one probe, if that is enabled and has a pre handler; or NULL:
- *		then @kp.list is to be walked. Written under kprobe_mutex.
- * @ops:	The ftrace_ops that it is armed with, or NULL. It is the same one as
- *		long as the site is armed, and only what it calls for is a hit.
- *		Written under kprobe_mutex.
- * @direct:	The number of its one probe, if it is in @only; or 0. Written
- *		under kprobe_mutex.
- * @has_post:	Whether a probe has a post handler. Written under kprobe_mutex.
- * @claimed:	Whether the other ftrace_ops has the address to keep rivals away.
+ * struct kprobe_site - Probed address
+ * @kp:		The architecture's view. Its @addr, @opcode and @ainsn are constant.
+ *		Its @post_handler is set with the first probe that has one, and stays
+ *		set. Its @list is the head of the probes, newest first: written under
+ *		kprobe_mutex, read under RCU.
+ * @op:		The view of architectures that can put a jump there: @kp, the detour,
+ *		and @list as an entry in one of the optimiser's lists.
+ * @only:	The only probe, if it is enabled and has a pre handler. Otherwise NULL:
+ *		@kp.list is to be walked. Written under kprobe_mutex.
+ * @ops:	The ftrace_ops with which the site is armed, or NULL. It does not change
+ *		while the site is armed, and only its calls are hits. Written under
+ *		kprobe_mutex.
+ * @direct:	The number of the probe in @only, or 0. Written under kprobe_mutex.
+ * @has_post:	True if a probe has a post handler. Written under kprobe_mutex.
+ * @claimed:	True if the other ftrace_ops has the address, too, to exclude rivals.
  *		kprobe_mutex.
  * @unfit:	Why there is no jump: an error of arch_prepare_optimized_kprobe() or
  *		of optimizer.c, or 0. kprobe_mutex.
  * @state:	An enum kprobe_site_state. Written under kprobe_mutex by
  *		site_set_state().
- * @node:	In the ordered index. kprobe_mutex.
- * @batch:	In the batch that a call works on. kprobe_mutex.
- * @retired:	In a list of those to be freed. kprobe_mutex.
- * @rcu:	For the time after the last look at it.
+ * @node:	Entry in the ordered index. kprobe_mutex.
+ * @batch:	Entry in the batch of a call. kprobe_mutex.
+ * @retired:	Entry in a list of sites to be freed. kprobe_mutex.
+ * @rcu:	Defers freeing until no reader uses the site.
  *
- * Invariant: every site is in the ordered index from its creation to the end;
- * and in the hash, too, unless it is gone. There is one at the most in the
- * hash for an address.
+ * Invariant: a site is in the ordered index from its creation until it is freed, and
+ * in the hash unless it is gone. The hash has at most one site for an address.
  */
 struct kprobe_site {
 	union {
@@ -98,16 +96,16 @@ static __always_inline struct kprobe_site *site_of(struct kprobe *kp)
 }
 
 /**
- * struct kprobe_table - The sites, by address
- * @shift:	Of the hash value, to the right: it has BITS_PER_LONG - @shift bits.
- * @mask:	Number of slots, less one.
- * @filled:	How many slots are not empty: sites and tombstones. kprobe_mutex.
- * @live:	How many of them are sites. kprobe_mutex.
- * @rcu:	For the time after its replacement.
- * @slot:	A site stands in the first free slot from its hash value on, so
- *		a search ends at an empty one. Hence an erased site leaves a tombstone.
- *		An empty slot points to kprobe_nobody, whose address nothing has: a
- *		search that finds its site at once does not ask for it.
+ * struct kprobe_table - Hash of the sites by address
+ * @shift:	Right shift of the hash value, which has BITS_PER_LONG - @shift bits.
+ * @mask:	The number of slots, minus one.
+ * @filled:	Slots that are not empty: sites and tombstones. kprobe_mutex.
+ * @live:	Slots with a site. kprobe_mutex.
+ * @rcu:	Defers freeing after the table has been replaced.
+ * @slot:	A site is in the first free slot from its hash value on, so a search ends
+ *		at an empty slot, and an erased site leaves a tombstone. An empty slot
+ *		points to kprobe_nobody, whose address matches no search: a search that
+ *		finds its site in the first slot needs no test for it.
  *
  * Invariant: at most a third of the slots is filled.
  */
@@ -132,7 +130,7 @@ static __always_inline unsigned long kprobe_hash(const struct kprobe_table *tabl
 struct kprobe *kprobe_find_further(const struct kprobe_table *table, unsigned long i,
 				   const void *addr);
 
-/* kprobe_find_first - What is in the first slot of an address: its site, another, or nobody */
+/* kprobe_find_first() - Content of an address's first slot: any site, or kprobe_nobody */
 static __always_inline struct kprobe *kprobe_find_first(const void *addr)
 {
 	const struct kprobe_table *table = rcu_dereference_raw(kprobe_table);
@@ -140,7 +138,7 @@ static __always_inline struct kprobe *kprobe_find_first(const void *addr)
 	return rcu_dereference_raw(table->slot[kprobe_hash(table, addr)]);
 }
 
-/* kprobe_find - get_kprobe(), inline */
+/* kprobe_find() - Inline get_kprobe() */
 static __always_inline struct kprobe *kprobe_find(const void *addr)
 {
 	const struct kprobe_table *table = rcu_dereference_raw(kprobe_table);
@@ -149,13 +147,13 @@ static __always_inline struct kprobe *kprobe_find(const void *addr)
 
 	if (unlikely(kp->addr != addr))
 		return kprobe_find_further(table, i, addr);
-	/* It is not NULL, which the compiler is told not to learn from an access. */
+	/* Never NULL: tell the compiler, which does not infer it from the access. */
 	if (!kp)
 		__builtin_unreachable();
 	return kp;
 }
 
-/* kprobe_call_pre_handler - Returns whether it changed where execution goes on */
+/* kprobe_call_pre_handler() - Returns non-zero if the handler has changed the path */
 static __always_inline int kprobe_call_pre_handler(struct kprobe *p, struct pt_regs *regs)
 {
 	int changed;
@@ -168,7 +166,7 @@ static __always_inline int kprobe_call_pre_handler(struct kprobe *p, struct pt_r
 	return changed;
 }
 
-/* kprobe_call_pre_handlers - kprobe_pre_handlers(), inline for one probe */
+/* kprobe_call_pre_handlers() - kprobe_pre_handlers(), inline for one probe */
 static __always_inline int kprobe_call_pre_handlers(struct kprobe *site, struct pt_regs *regs)
 {
 	struct kprobe *only = READ_ONCE(site_of(site)->only);
@@ -182,7 +180,7 @@ static __always_inline int kprobe_call_pre_handlers(struct kprobe *site, struct 
 	return changed;
 }
 
-/* kprobe_call_post_handlers - kprobe_post_handlers(), inline for one probe */
+/* kprobe_call_post_handlers() - kprobe_post_handlers(), inline for one probe */
 static __always_inline void kprobe_call_post_handlers(struct kprobe *site, struct pt_regs *regs)
 {
 	struct kprobe *only = READ_ONCE(site_of(site)->only);
@@ -198,19 +196,19 @@ static __always_inline void kprobe_call_post_handlers(struct kprobe *site, struc
 
 #if defined(CONFIG_KRETPROBES) && !defined(CONFIG_KRETPROBE_ON_RETHOOK)
 
-/* All of these run where a probe has been hit. RCU is watching by then. */
+/* All of these are called from a hit. RCU is watching. */
 notrace __kprobes struct kretprobe_instance *kretprobe_take_uncached(struct kretprobe_pool *pool);
 notrace __kprobes void kretprobe_put_uncached(struct kretprobe_instance *ri);
 notrace __kprobes struct kretprobe_instance *kretprobe_seek_call(void *fp);
 
-/* kretprobe_take_cached - Take the free instance of this CPU, or return NULL */
+/* kretprobe_take_cached() - Take this CPU's free instance, or return NULL */
 static __always_inline struct kretprobe_instance *
 kretprobe_take_cached(struct kretprobe_pool *pool)
 {
 	return raw_xchg(raw_cpu_ptr(pool->cache), NULL);
 }
 
-/* kretprobe_put - Give an instance back; @rp is what get_kretprobe() said of it */
+/* kretprobe_put() - Release an instance; @rp is the result of get_kretprobe() */
 static __always_inline void kretprobe_put(struct kretprobe_instance *ri,
 					  const struct kretprobe *rp)
 {
@@ -223,20 +221,20 @@ static __always_inline void kretprobe_put(struct kretprobe_instance *ri,
 	}
 }
 
-/* The instance of the call before, or before that, in the same task */
+/* kretprobe_next() - The next older instance of the same task */
 static __always_inline struct kretprobe_instance *
 kretprobe_next(const struct kretprobe_instance *ri)
 {
 	return container_of(ri->llist.next, struct kretprobe_instance, llist);
 }
 
-/* Does another instance of the same call know where it returns to? */
+/* kretprobe_is_outdone() - True if an older instance has the call's return address */
 static __always_inline bool kretprobe_is_outdone(const struct kretprobe_instance *ri)
 {
 	return ri->ret_addr == dereference_kernel_function_descriptor(__kretprobe_trampoline);
 }
 
-/* kretprobe_newest - The instance at the head of the task's list, or NULL */
+/* kretprobe_newest() - The instance at the head of the task's list, or NULL */
 static __always_inline struct kretprobe_instance *kretprobe_newest(void)
 {
 	struct llist_node *node = current->kretprobe_instances.first;
@@ -245,9 +243,9 @@ static __always_inline struct kretprobe_instance *kretprobe_newest(void)
 }
 
 /*
- * kretprobe_first - The newest instance of the call that returns now
+ * kretprobe_first() - The newest instance of the call that is returning
  *
- * @last is set to the oldest one, which knows where it returns to.
+ * @last is set to the call's oldest instance, which has its return address.
  */
 static __always_inline struct kretprobe_instance *kretprobe_first(void *fp,
 								  struct kretprobe_instance **last)
@@ -266,10 +264,10 @@ static __always_inline struct kretprobe_instance *kretprobe_first(void *fp,
 }
 
 /*
- * kretprobe_unlink - Take the instances up to @last out of the task's list
+ * kretprobe_unlink() - Remove the instances up to @last from the task's list
  *
- * Until here a stack trace that meets the trampoline finds out by it where the
- * call returns to.
+ * Until then a stack trace that meets the trampoline finds the return address in the
+ * list.
  */
 static __always_inline void kretprobe_unlink(struct kretprobe_instance *last)
 {
