@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Marks for functions that must not be probed.
+ * Annotations for functions that must not be probed
  */
 #ifndef _ASM_GENERIC_KPROBES_H
 #define _ASM_GENERIC_KPROBES_H
@@ -10,19 +10,19 @@
 #ifdef CONFIG_KPROBES
 
 /*
- * NOKPROBE_SYMBOL(function) after its definition keeps probes away from the
- * function: its address goes into a section that the blacklist is made from. The semicolon is
- * part of it: many leave theirs out.
+ * NOKPROBE_SYMBOL(function) after the definition excludes the function from
+ * probing. It stores the function's address in a section that the blacklist is
+ * made from. The macro includes the semicolon, as many users omit theirs.
  */
 #define __NOKPROBE_SYMBOL(function)					\
 	static unsigned long __used __section("_kprobe_blacklist")	\
 	_kbl_addr_##function = (unsigned long)(function);
 #define NOKPROBE_SYMBOL(function)	__NOKPROBE_SYMBOL(function)
 
-/* The same for a function that is put into a section of such functions. */
+/* Exclude a function from probing by placing it in a section of such functions. */
 #define __kprobes		__section(".kprobes.text")
 
-/* An inline function of either kind of function must not end out of line. */
+/* An inline function in excluded code must not be emitted out of line. */
 #define nokprobe_inline		__always_inline
 
 #else /* !CONFIG_KPROBES */
