@@ -21,22 +21,22 @@ struct pt_regs;
 #define __ARCH_WANT_KPROBES_INSN_SLOT
 
 /*
- * Size of a slot in bytes: the longest instruction, a jump behind it, and
- * what keeps slots on eight bytes.
+ * Size of a slot in bytes: the longest instruction, a jump after it, and padding
+ * that keeps slots aligned to eight bytes.
  */
 #define KPROBE_SLOT_SIZE	24
 
 /*
- * In the stack, the address of the trampoline, or that of what its first
- * instruction, a call, returns to.
+ * A stack has the trampoline's address, or the return address of the trampoline's
+ * first instruction, which is a call.
  */
 #define KRETPROBE_TRAMPOLINE_SPAN	5
 
 #define kretprobe_blacklist_size	1
 
 /*
- * Where a function that is being entered has its return address. At an ftrace site
- * another probe's handler may have changed @sp, which has no effect there.
+ * Location of the return address at a function's entry. At an ftrace site another
+ * probe's handler may have changed @sp, which has no effect there.
  */
 #define kretprobe_return_place(p, regs)	((kprobe_opcode_t **)kprobe_entry_sp(p, regs))
 #define kprobe_entry_sp(p, entry_regs)	({					\
@@ -44,19 +44,19 @@ struct pt_regs;
 	kprobe_ftrace(p) ? kprobe_ftrace_sp(__regs) : __regs->sp;		\
 })
 
-/* kprobe_ftrace_handler() leaves alone what is not the site's ftrace_ops. */
+/* kprobe_ftrace_handler() ignores calls for another ftrace_ops than the site's. */
 #define kprobe_ftrace_knows_ops		1
 
 /**
- * struct insn_emulation - An instruction as emulate_insn() takes it
- * @op:		What to do, see emulate.c.
+ * struct insn_emulation - Instruction in the form that emulate_insn() takes
+ * @op:		The operation, see emulate.c.
  * @size:	Length of the instruction in bytes.
  * @cond:	The condition code of a conditional branch.
  * @scale:	Shift of the index register.
  * @base:	Offset in struct pt_regs of the base or target register, or
  *		EMUL_NO_REG.
  * @index:	Offset in struct pt_regs of the index register, or EMUL_NO_REG.
- * @drop:	How many bytes of arguments a return drops.
+ * @drop:	The number of bytes of arguments that a return drops.
  * @disp:	Displacement of the branch or of the memory operand.
  */
 struct insn_emulation {
@@ -71,17 +71,17 @@ struct insn_emulation {
 };
 
 /**
- * struct arch_specific_insn - The displaced instruction
- * @boost:	Where a boosted instruction is run: @insn, or in a detour.
- * @next:	Where execution goes on behind the instruction: there, or in a
- *		detour.
- * @insn:	Its slot: the copy, then a jump to the next instruction or a
- *		trap. NULL when it is only emulated.
- * @post_insn:	A second slot for when there are post handlers: the copy, then
- *		a jump to the stub that calls them. NULL when there is none.
- * @size:	Its length in bytes.
- * @run:	How it is run, an enum insn_run.
- * @run_post:	The same for when there are post handlers.
+ * struct arch_specific_insn - Displaced instruction
+ * @boost:	The address at which a boosted instruction runs: @insn, or in a detour.
+ * @next:	The address at which execution continues after the instruction: in the
+ *		text, or in a detour.
+ * @insn:	Its slot: the copy, then a jump to the next instruction or a trap. NULL
+ *		if the instruction is only emulated.
+ * @post_insn:	A second slot for use with post handlers: the copy, then a jump to the
+ *		stub that calls them. NULL if there is none.
+ * @size:	Length of the instruction in bytes.
+ * @run:	How it runs without post handlers, an enum insn_run.
+ * @run_post:	How it runs with post handlers, an enum insn_run.
  * @emul:	How it is emulated.
  */
 struct arch_specific_insn {
@@ -96,19 +96,18 @@ struct arch_specific_insn {
 };
 
 /**
- * struct kprobe_ctlblk - What a CPU is doing for a probe
- * @regs:		What the pre handlers of the present hit see. NULL while
- *			the copy of the instruction runs, POST_HANDLERS_REGS
- *			while post handlers do.
- * @kprobe_status:	KPROBE_REENTER while the copy runs of a hit that was
- *			skipped.
+ * struct kprobe_ctlblk - Progress of the hit that a CPU handles
+ * @regs:		The registers that the pre handlers of the current hit see. NULL
+ *			while the copy of the instruction runs, POST_HANDLERS_REGS while
+ *			post handlers run.
+ * @kprobe_status:	KPROBE_REENTER while the copy runs for a hit that was skipped.
  * @saved_flags:	The interrupt flag to restore after the copy has run with
  *			interrupts off.
- * @depth:		How many outer hits are kept in @outer.
- * @outer:		The hits that the present one has interrupted, outermost
- *			first. A hit nests only in a higher context level, and
- *			in each level one more may be skipped: two for each of
- *			task, softirq, interrupt and NMI.
+ * @depth:		The number of outer hits in @outer.
+ * @outer:		The hits that the current one has interrupted, outermost first.
+ *			A hit nests only in a higher context level, and in each level
+ *			one more may be skipped: two for each of task, softirq,
+ *			interrupt and NMI.
  */
 struct kprobe_ctlblk {
 	struct pt_regs *regs;
@@ -125,8 +124,8 @@ struct kprobe_ctlblk {
 };
 
 /*
- * The most that a jump displaces: all but the last byte of the jump, and a whole
- * instruction there.
+ * Maximum number of bytes that a jump displaces: all but the last byte of the jump, and
+ * a whole instruction there.
  */
 #define MAX_OPTIMIZED_LENGTH	(JMP32_INSN_SIZE - 1 + MAX_INSN_SIZE)
 
@@ -135,16 +134,16 @@ struct kprobe_ctlblk {
 #define MAX_POST_OPTINSN_SIZE	360
 
 /**
- * struct arch_optimized_insn - A detour
+ * struct arch_optimized_insn - Detour
  * @insn:	The detour, or NULL.
- * @post:	Its second half for when there are post handlers, or NULL.
+ * @post:	Its second half for use with post handlers, or NULL.
  * @direct:	The number of the probe whose handler is called directly, or 0.
- * @size:	How many bytes of instructions are displaced.
- * @rest:	Where what follows the first one is copied to, in bytes from the first
- *		one's copy; 0 if nothing follows.
- * @copies:	The same for an instruction at each byte that the jump overwrites, its
- *		first one excepted; 0 where none starts, or none that is reached.
- * @code:	The bytes that are displaced.
+ * @size:	The number of bytes of displaced instructions.
+ * @rest:	Offset in bytes of the copy of the second instruction from that of the
+ *		first; 0 if there is only one.
+ * @copies:	Such an offset for each byte but the first that the jump overwrites; 0 if
+ *		no instruction starts there, or none that is reached.
+ * @code:	The displaced bytes.
  */
 struct arch_optimized_insn {
 	kprobe_opcode_t *insn;
@@ -159,9 +158,9 @@ struct arch_optimized_insn {
 void arch_remove_kprobe(struct kprobe *p);
 
 /*
- * kprobe_ftrace_sp - The stack pointer at an ftrace site
+ * kprobe_ftrace_sp() - The stack pointer at an ftrace site
  *
- * ftrace_regs_caller saves the flags, and is called, on top of the registers' frame.
+ * ftrace_regs_caller saves the flags and its return address above the register frame.
  */
 static __always_inline unsigned long kprobe_ftrace_sp(const struct pt_regs *regs)
 {
