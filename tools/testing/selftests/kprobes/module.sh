@@ -79,27 +79,21 @@ check "nothing is left" [ -z "$(cat $kprobes/list)" ]
 # What others patch, here jump labels and static calls of tracepoints. When events probe
 # a module that comes, only its own tables tell of it.
 
-bytes() {	# how many the function has
-	sort /proc/kallsyms | awk -v name="$function" '
-		found && $1 != start { print start, $1; exit }
-		$3 == name { found = 1; start = $1 }' |
-	while read -r start end; do
-		echo $((0x$(low "$end") - 0x$(low "$start")))
-	done
-}
+# In a function that has them at its beginning: to try a byte takes long.
+function=simple_thread_fn
 
 reserved() {	# at these offsets
-	for offset in $(seq $(($(bytes) - 1))); do
+	for offset in $(seq 150); do
 		! add_event "p:kprobes/at$offset $module:$function+$offset" 2>&1 |
 			grep -q "Invalid argument" || echo "$offset"
 	done
 }
 
 load
-offsets=$(reserved | head -n 8)
+offsets=$(reserved)
 remove_events
 unload
-check "a function has what others patch" [ "$(echo "$offsets" | wc -l)" -ge 6 ]
+check "a function has what others patch" [ -n "$offsets" ]
 for offset in 0 $offsets; do
 	add_event "p:kprobes/at$offset $module:$function+$offset"
 done
