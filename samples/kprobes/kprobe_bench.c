@@ -433,14 +433,26 @@ static void report_places(void)
 	pr_info("places-dearer %u\n", dearer);
 }
 
+static bool all_places_hit(void)
+{
+	for (unsigned int i = 0; i < PLACES; i++)
+		if (!places.stamp[i])
+			return false;
+	return true;
+}
+
 static int run_places(void)
 {
-	int err = attach_places();
+	int err;
 
+	memset(places.stamp, 0, sizeof(places.stamp));
+	err = attach_places();
 	if (err)
 		return err;
 	hit_places();
 	unregister_kprobes(places.kprobes, PLACES);
+	if (!all_places_hit())
+		return -EAGAIN;
 	report_places();
 	return 0;
 }
