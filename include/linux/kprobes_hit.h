@@ -105,7 +105,8 @@ static __always_inline struct kprobe_site *site_of(struct kprobe *kp)
  * @slot:	A site is in the first free slot from its hash value on, so a search ends
  *		at an empty slot, and an erased site leaves a tombstone. An empty slot
  *		points to kprobe_nobody, whose address matches no search: a search that
- *		finds its site in the first slot needs no test for it.
+ *		finds its site in one of the first two slots needs no test for it. The
+ *		slot after the last one repeats the first one.
  *
  * Invariant: at most a third of the slots is filled.
  */
@@ -130,12 +131,20 @@ static __always_inline unsigned long kprobe_hash(const struct kprobe_table *tabl
 struct kprobe *kprobe_find_further(const struct kprobe_table *table, unsigned long i,
 				   const void *addr);
 
-/* kprobe_find_first() - Content of an address's first slot: any site, or kprobe_nobody */
-static __always_inline struct kprobe *kprobe_find_first(const void *addr)
+/*
+ * kprobe_find_near() - The site at an address, if it is in its first or second slot
+ *
+ * Otherwise any other site, or kprobe_nobody.
+ */
+static __always_inline struct kprobe *kprobe_find_near(const void *addr)
 {
 	const struct kprobe_table *table = rcu_dereference_raw(kprobe_table);
+	unsigned long i = kprobe_hash(table, addr);
+	struct kprobe *kp = rcu_dereference_raw(table->slot[i]);
 
-	return rcu_dereference_raw(table->slot[kprobe_hash(table, addr)]);
+	if (unlikely(kp->addr != addr))
+		kp = rcu_dereference_raw(table->slot[i + 1]);
+	return kp;
 }
 
 /* kprobe_find() - Inline get_kprobe() */
@@ -145,8 +154,11 @@ static __always_inline struct kprobe *kprobe_find(const void *addr)
 	unsigned long i = kprobe_hash(table, addr);
 	struct kprobe *kp = rcu_dereference_raw(table->slot[i]);
 
-	if (unlikely(kp->addr != addr))
-		return kprobe_find_further(table, i, addr);
+	if (unlikely(kp->addr != addr)) {
+		kp = rcu_dereference_raw(table->slot[i + 1]);
+		if (kp->addr != addr)
+			return kprobe_find_further(table, i, addr);
+	}
 	/* Never NULL: tell the compiler, which does not infer it from the access. */
 	if (!kp)
 		__builtin_unreachable();

@@ -38,7 +38,11 @@ static struct kprobe tombstone = {
 static struct kprobe_table empty_table = {
 	.shift = BITS_PER_LONG - 1,
 	.mask = 1,
-	.slot = { RCU_INITIALIZER(&kprobe_nobody), RCU_INITIALIZER(&kprobe_nobody) },
+	.slot = {
+		RCU_INITIALIZER(&kprobe_nobody),
+		RCU_INITIALIZER(&kprobe_nobody),
+		RCU_INITIALIZER(&kprobe_nobody),
+	},
 };
 
 struct kprobe_table __rcu *kprobe_table = RCU_INITIALIZER(&empty_table);
@@ -66,7 +70,7 @@ noinstr struct kprobe *get_kprobe(void *addr)
 }
 
 /**
- * kprobe_find_further() - Find the site at an address, but not in the first slot
+ * kprobe_find_further() - Find the site at an address that is not in its first slots
  * @table: The hash.
  * @i: The first slot.
  * @addr: The address.
@@ -99,6 +103,13 @@ static struct kprobe *table_entry(const struct kprobe_table *table, unsigned int
 	return rcu_dereference_protected(table->slot[i], lockdep_is_held(&kprobe_mutex));
 }
 
+static void table_set(struct kprobe_table *table, unsigned int i, struct kprobe *entry)
+{
+	rcu_assign_pointer(table->slot[i], entry);
+	if (!i)
+		rcu_assign_pointer(table->slot[table->mask + 1], entry);
+}
+
 static bool is_site_entry(const struct kprobe *entry)
 {
 	return entry != &kprobe_nobody && entry != &tombstone;
@@ -113,7 +124,7 @@ static void table_insert(struct kprobe_table *table, struct kprobe *kp)
 	if (table_entry(table, i) == &kprobe_nobody)
 		table->filled++;
 	table->live++;
-	rcu_assign_pointer(table->slot[i], kp);
+	table_set(table, i, kp);
 }
 
 static void table_erase(struct kprobe_table *table, const struct kprobe *kp)
@@ -123,7 +134,7 @@ static void table_erase(struct kprobe_table *table, const struct kprobe *kp)
 	while (table_entry(table, i) != kp)
 		i = (i + 1) & table->mask;
 	table->live--;
-	rcu_assign_pointer(table->slot[i], &tombstone);
+	table_set(table, i, &tombstone);
 }
 
 static unsigned long table_size(unsigned long sites)
@@ -138,14 +149,14 @@ static int table_resize(unsigned int sites)
 	struct kprobe_table *old = table_locked(), *new;
 	unsigned long size = table_size(sites);
 
-	new = kvmalloc(struct_size(new, slot, size), GFP_KERNEL);
+	new = kvmalloc(struct_size(new, slot, size + 1), GFP_KERNEL);
 	if (!new)
 		return -ENOMEM;
 	new->shift = BITS_PER_LONG - ilog2(size);
 	new->mask = size - 1;
 	new->filled = 0;
 	new->live = 0;
-	for (unsigned long i = 0; i < size; i++)
+	for (unsigned long i = 0; i <= size; i++)
 		RCU_INIT_POINTER(new->slot[i], &kprobe_nobody);
 	for (unsigned int i = 0; i <= old->mask; i++)
 		if (is_site_entry(table_entry(old, i)))

@@ -40,7 +40,7 @@ static __always_inline void kprobe_ftrace_handle_hit(struct kprobe *kp,
 	kprobe_end_hit(nested);
 }
 
-/* Handle nested hits and sites outside their first hash slot; ignore other ops. */
+/* Handle nested hits and sites outside their first hash slots; ignore other ops. */
 static noinstr void kprobe_ftrace_other_hit(unsigned long ip,
 					    const struct ftrace_ops *ops,
 					    struct pt_regs *regs)
@@ -75,7 +75,7 @@ noinstr void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 	struct kprobe *kp;
 
 	preempt_disable_notrace();
-	kp = kprobe_find_first((void *)ip);
+	kp = kprobe_find_near((void *)ip);
 	if (likely(kp->addr == (void *)ip && site_of(kp)->ops == ops && !kprobe_running()))
 		kprobe_ftrace_handle_hit(kp, regs, false);
 	else
