@@ -19,6 +19,47 @@
 #include <asm/nops.h>
 #include <asm/text-patching.h>
 
+/* ---------------------------------------------------------- probes that count */
+
+/**
+ * struct counting_probe - A probe that all tasks hit
+ * @kp:		The probe.
+ * @hits:	How often they have.
+ */
+struct counting_probe {
+	struct kprobe kp;
+	atomic_t hits;
+};
+
+static struct counting_probe counting[3];
+
+static int count_hit(struct kprobe *kp, struct pt_regs *regs)
+{
+	atomic_inc(&container_of(kp, struct counting_probe, kp)->hits);
+	return 0;
+}
+
+static void unregister_counting(void *unused)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(counting); i++)
+		unregister_kprobe(&counting[i].kp);
+}
+
+static struct kprobe *counting_probe(unsigned int i, unsigned long addr)
+{
+	struct kprobe *kp = &counting[i].kp;
+
+	kp->addr = (kprobe_opcode_t *)addr;
+	kp->pre_handler = count_hit;
+	return kp;
+}
+
+static void prepare_counting(struct kunit *test)
+{
+	memset(counting, 0, sizeof(counting));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unregister_counting, NULL), 0);
+}
+
 /* ---------------------------------------------------------------- snippets */
 
 /* Tables of snippets which a jump does, and does not, fit into. */
