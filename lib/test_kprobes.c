@@ -1644,7 +1644,7 @@ static int __init kprobes_test_init(void)
 }
 module_init(kprobes_test_init);
 
-/* No probe comes into a module that goes: it would stay behind. */
+/* No probe comes into a module that goes: it would be left. */
 static void __exit kprobes_test_exit(void)
 {
 	struct kprobe late = { .symbol_name = "kprobes_test_target" };
@@ -1770,7 +1770,7 @@ static void ignore_call(unsigned long ip, unsigned long parent_ip,
 }
 
 /*
- * A probe with a post handler may change the path, and of those who do ftrace
+ * A probe with a post handler may change the path, and of those that do ftrace
  * takes only one at a function: with this one, arming such a probe fails.
  */
 static struct ftrace_ops *rival;

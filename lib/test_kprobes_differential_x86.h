@@ -190,7 +190,7 @@ static void keep_regs(struct pt_regs *kept, const struct pt_regs *regs)
 
 /* ------------------------------------------------------------ what is to come */
 
-/* The form that is being stepped through, and how far that is: 0, at, behind. */
+/* The form that is being stepped through, and how far that is: 0, at, after. */
 static const struct snippet *stepped_form;
 static unsigned int step_stage;
 
@@ -224,7 +224,7 @@ static int on_step(struct notifier_block *nb, unsigned long event, void *data)
 static struct notifier_block step_notifier = { .notifier_call = on_step };
 
 /*
- * No trap is due, or comes in QEMU, right behind STI and PAUSE. They do nothing
+ * No trap is due, or comes in QEMU, right after STI and PAUSE. They do nothing
  * else to registers than is done here.
  */
 static void learn_untrapped(const struct snippet *form)

@@ -136,7 +136,7 @@ asm(".pushsection .text\n"
  * @name:	Its name without kprobes_test_.
  * @offset:	Of the instruction in it.
  * @length:	Of the instruction.
- * @target:	Where execution may go on other than behind it, from @code; or 0.
+ * @target:	Where execution may go on other than after it, from @code; or 0.
  * @reserved:	0.
  */
 struct snippet {
@@ -153,7 +153,7 @@ extern const struct snippet kprobes_test_snippets[], kprobes_test_snippets_end[]
 #define SNIPPET_TABLE(lines)						\
 	".pushsection .rodata.kprobes_test, \"a\"\n" lines ".popsection\n"
 
-/* The labels: 880 the function, 881 the instruction, 882 behind that. */
+/* The labels: 880 the function, 881 the instruction, 882 after that. */
 #define __SNIPPET(name, before, insn, after, target)			\
 	asm(".irp name, " name "\n"					\
 	    ".pushsection .text\n"					\
@@ -507,7 +507,7 @@ static void inside_of_insn_is_not_probed(struct kunit *test)
 	}
 }
 
-/* The instruction behind the return is INT3. */
+/* The instruction after the return is INT3. */
 static void trap_is_not_probed(struct kunit *test)
 {
 	const struct snippet *ret = find_snippet("ret");
@@ -973,7 +973,7 @@ static void expect_entry(struct kunit *test, const char *symbol, unsigned int of
 	a->addr = NULL;
 }
 
-/* The entry is behind ENDBR: that one is for the CPU to see. */
+/* The entry is after ENDBR, which the CPU has to find. */
 static void entry_is_behind_endbr(struct kunit *test)
 {
 	expect_entry(test, "kprobes_test_frame", 0, ENDBR_SIZE, true);
@@ -985,7 +985,7 @@ static void entry_is_behind_endbr(struct kunit *test)
 	expect_entry(test, "kprobes_test_plain", 5, 5, false);
 }
 
-/* Behind ENDBR there is the call of ftrace: one instruction, whether in use or not. */
+/* After ENDBR there is the call of ftrace: one instruction, whether in use or not. */
 static void inside_of_entry_is_not_probed(struct kunit *test)
 {
 	struct kprobe *a = probe('a', "mktime64");
@@ -1336,7 +1336,7 @@ static void functions_return_together(struct kunit *test)
 	EXPECT_CALL(test, &tail, "tsST");
 }
 
-/* ENDBR is part of it, and what is behind. */
+/* ENDBR is part of it, and what follows. */
 static void entry_is_return_probed(struct kunit *test)
 {
 	const struct place *place = test->param_value;
@@ -1357,7 +1357,7 @@ static void entry_is_return_probed(struct kunit *test)
 
 /* ------------------------------------------------- traces at each instruction */
 
-/* Call a function, with a trap behind each instruction until it has returned. */
+/* Call a function, with a trap after each instruction until it has returned. */
 u64 kprobes_test_step(u64 arg, u64 (*function)(u64 arg));
 
 asm(".pushsection .text\n"

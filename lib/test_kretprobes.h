@@ -1747,7 +1747,7 @@ static void save_at_return(struct test_kretprobe *p, struct kretprobe_instance *
 	save(&p->return_trace);
 }
 
-/* So that all traces come the same way, whoever makes them. */
+/* So that all traces come the same way, regardless of who makes them. */
 static noinline __noclone int kprobes_test_walk(const struct host *host,
 						int (*inside)(void *data), void *data)
 {
@@ -1896,7 +1896,7 @@ static void real_callers_are_in_traces_of_interrupts(struct kunit *test)
 }
 
 #if CAN_TRACE
-/* On one CPU whoever asks runs there, and nobody else. */
+/* On one CPU only the task that asks runs there. */
 #ifdef CONFIG_SMP
 #define RUNS(task)	READ_ONCE((task)->on_cpu)
 #else
@@ -2013,7 +2013,7 @@ static void expect_fprobed(struct kunit *test, const char *events, const char *o
 	expect_callers(test, &fprobe_trace, &unprobed_trace, "in fprobe");
 }
 
-/* Whoever comes first, each finds what the other one has left in the stack. */
+/* In either order, each finds what the other one has left in the stack. */
 static void fprobe_shares_a_function(struct kunit *test)
 {
 	kprobes_test_walk(TRACED_HOST, save_inside, &unprobed_trace);

@@ -359,7 +359,7 @@ static void handler_of_optimized_probe_may_fault(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (long)test_probe('a')->data, -EFAULT);
 }
 
-/* What handlers run into is missed, whoever it is whose handler, and counted. */
+/* What handlers run into is missed, regardless of whose handler it is, and counted. */
 static void handler_calls_an_optimized_function(struct kunit *test)
 {
 	static const struct place * const callers[] = { TARGET, OTHER_TARGET, TRACED };

@@ -183,7 +183,7 @@ FITTING("count_push", "", "pushq " PREEMPT_COUNT_OPERAND,
 FITTING("count_second", "", "lea 1(%rbx), %rbx",
 	"mov " PREEMPT_COUNT_OPERAND ", %eax\n and $0x7fffffff, %eax\n" RETURN);
 
-/* Only what is behind the first byte must not be jumped to, up to the last one. */
+/* Only what follows the first byte must not be jumped to, up to the last one. */
 FITTING("jcc_to_first", "cmp $1, %ecx\n je 881f\n inc %rbx", PROBED, FOLLOWING RETURN);
 FITTING("jcc_behind", "", PROBED, FOLLOWING "2: dec %rcx\n jg 2b\n" RETURN);
 FITTING("loop_behind", "inc %rcx", PROBED, FOLLOWING "2: inc %rbx\n loop 2b\n" RETURN);
@@ -341,7 +341,7 @@ static void keep_text(const struct snippet *snippet)
 	memcpy(unprobed_insn, insn_text(snippet), TEXT_BYTES);
 }
 
-/* What is behind a breakpoint or a jump is as it was. */
+/* What follows a breakpoint or a jump is as it was. */
 static void expect_text(struct kunit *test, const struct snippet *snippet, unsigned int changed)
 {
 	KUNIT_EXPECT_MEMEQ(test, insn_text(snippet) + changed, unprobed_insn + changed,
@@ -630,7 +630,7 @@ static const struct place frame_place = {
 /* A jump at the first instruction displaces it and the next two. */
 #define DISPLACED_INSNS	3
 
-/* Behind these the function may end before a jump would. */
+/* After these the function may end before a jump would. */
 #define JUMP_INSNS	4
 
 static void neighbour_comes_and_goes(struct kunit *test)
@@ -946,13 +946,13 @@ asm(".pushsection .text\n"
 static void jump_label_is_flipped_under_load(struct kunit *test)
 {
 	unsigned long start = (unsigned long)kprobes_test_flipped;
-	struct kprobe *behind, *fit;
+	struct kprobe *blocked, *fit;
 
 	OPTIMIZER_HIDE_VAR(start);
 	prepare_counting(test);
-	behind = counting_probe(0, start + FLIPPED_PROBED);
+	blocked = counting_probe(0, start + FLIPPED_PROBED);
 	fit = counting_probe(1, start + FLIPPED_FIT);
-	ASSERT_REGISTERED(test, behind);
+	ASSERT_REGISTERED(test, blocked);
 	ASSERT_REGISTERED(test, fit);
 	begin_load(test, kprobes_test_flipped, 2 * ARG + 2, ARG + 2);
 	for (unsigned int i = 0; i < FLIPS; i++) {
@@ -962,11 +962,11 @@ static void jump_label_is_flipped_under_load(struct kunit *test)
 			static_branch_enable(&kprobes_test_flipped_key);
 		if (i % 20 == 5) {
 			ASSERT_OPTIMIZED(test, fit);
-			KUNIT_ASSERT_FALSE(test, kprobe_optimized(behind));
+			KUNIT_ASSERT_FALSE(test, kprobe_optimized(blocked));
 		}
 		if (i % 20 == 15) {
-			KUNIT_ASSERT_EQ(test, disable_kprobe(behind), 0);
-			KUNIT_ASSERT_EQ(test, enable_kprobe(behind), 0);
+			KUNIT_ASSERT_EQ(test, disable_kprobe(blocked), 0);
+			KUNIT_ASSERT_EQ(test, enable_kprobe(blocked), 0);
 		}
 		usleep_range(2000, 4000);
 	}
@@ -974,7 +974,7 @@ static void jump_label_is_flipped_under_load(struct kunit *test)
 	ASSERT_OPTIMIZED(test, fit);
 	expect_load(test);
 	KUNIT_EXPECT_GT(test, atomic_read(&load.others), 0);
-	KUNIT_EXPECT_EQ(test, behind->nmissed + fit->nmissed, 0);
+	KUNIT_EXPECT_EQ(test, blocked->nmissed + fit->nmissed, 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&counting[1].hits),
 			atomic_read(&load.results) + atomic_read(&load.others));
 	/* It was disabled at times. */
@@ -986,12 +986,12 @@ static void jump_label_is_flipped_under_load(struct kunit *test)
 static void hits_are_counted_while_a_jump_label_is_flipped(struct kunit *test)
 {
 	unsigned long start = (unsigned long)kprobes_test_flipped;
-	struct kprobe *behind;
+	struct kprobe *blocked;
 
 	OPTIMIZER_HIDE_VAR(start);
 	prepare_counting(test);
-	behind = counting_probe(0, start + FLIPPED_PROBED);
-	ASSERT_REGISTERED(test, behind);
+	blocked = counting_probe(0, start + FLIPPED_PROBED);
+	ASSERT_REGISTERED(test, blocked);
 	wait_for_kprobe_optimizer();
 	begin_load(test, kprobes_test_flipped, 2 * ARG + 2, ARG + 2);
 	for (unsigned int i = 0; i < FLIPS; i++) {
@@ -1003,9 +1003,9 @@ static void hits_are_counted_while_a_jump_label_is_flipped(struct kunit *test)
 	}
 	static_branch_disable(&kprobes_test_flipped_key);
 	expect_load(test);
-	KUNIT_EXPECT_FALSE(test, kprobe_optimized(behind));
+	KUNIT_EXPECT_FALSE(test, kprobe_optimized(blocked));
 	KUNIT_EXPECT_GT(test, atomic_read(&load.others), 0);
-	KUNIT_EXPECT_EQ(test, behind->nmissed, 0);
+	KUNIT_EXPECT_EQ(test, blocked->nmissed, 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&counting[0].hits), atomic_read(&load.results));
 }
 
@@ -1217,7 +1217,7 @@ asm(".pushsection .text\n"
 #define READING			(READING_IN_FRONT + 1)
 #define READING_BEHIND		(READING + 2)
 
-/* How long it shall last: longer than it takes the optimiser to begin. */
+/* How long it is to last: longer than it takes the optimiser to begin. */
 #define READING_NS	(700 * NSEC_PER_MSEC)
 
 /**
@@ -1763,7 +1763,7 @@ static const char * const calling_callers[] = {
 /*
  * struct traced_insn - An instruction in whose detour stacks are walked
  * @symbol:	The function,
- * @offset:	and where the instruction is in it, behind ENDBR.
+ * @offset:	and where the instruction is in it, after ENDBR.
  * @function:	The function. It returns one more than its argument.
  * @caller:	Calls it, and returns one more than that.
  * @callers:	Their names.

@@ -233,10 +233,10 @@ static const struct file_operations kprobes_enabled_fops = {
 /*
  * stats: a line for each number, "NAME: VALUE"
  *
- *	probes, and how many of them are disabled
- *	sites, and how many of each kind, which add up to all sites
- *	missed hits, of the registered probes
- *	without a jump, REASON: breakpoint sites by reason, which add up to all of these
+ *	probes, and probes_disabled
+ *	missed: hits that the registered probes have missed
+ *	sites, and sites_KIND, which add up to all sites
+ *	no_jump_REASON: breakpoint sites by reason, which add up to sites_breakpoint
  *
  * All lines are always present, but the reasons only with CONFIG_OPTPROBES.
  */
@@ -282,12 +282,12 @@ static int kprobes_stats_show(struct seq_file *m, void *unused)
 	}
 
 	seq_printf(m, "probes: %lu\n", probes);
-	seq_printf(m, "disabled probes: %lu\n", disabled);
-	seq_printf(m, "missed hits: %lu\n", missed);
+	seq_printf(m, "probes_disabled: %lu\n", disabled);
+	seq_printf(m, "missed: %lu\n", missed);
 	seq_printf(m, "sites: %lu\n", sites);
-	seq_printf(m, "ftrace: %lu\n", ftrace);
+	seq_printf(m, "sites_ftrace: %lu\n", ftrace);
 	for (unsigned int i = 0; i < ARRAY_SIZE(site_kinds); i++)
-		seq_printf(m, "%s: %lu\n", site_kinds[i], of_kind[i]);
+		seq_printf(m, "sites_%s: %lu\n", site_kinds[i], of_kind[i]);
 	optimizer_show_reasons(m);
 	return 0;
 }

@@ -572,24 +572,27 @@ void optimizer_wait_bounded(void)
 	wait_event_killable_timeout(optimizer.idle, !READ_ONCE(optimizer.busy), 10 * HZ);
 }
 
-/* The values of kprobe_site.unfit as text. The last entry is for all other values. */
+/*
+ * The values of kprobe_site.unfit in debugfs. Documentation/trace/kprobes.rst describes
+ * them. The last entry is for all other values.
+ */
 static const struct {
 	int unfit;
-	const char *text;
+	const char *name;
 } reasons[] = {
-	{ 0,		"waiting" },
-	{ -EADDRINUSE,	"something may jump behind the first instruction" },
-	{ -EEXIST,	"another probe is in the way" },
-	{ -EBUSY,	"others patch the text" },
-	{ -EILSEQ,	"an instruction cannot be moved" },
-	{ -EFAULT,	"faults of an instruction are fixed up" },
-	{ -ERANGE,	"too near to the end of the function, or out of reach" },
-	{ -EOPNOTSUPP,	"not supported for these probes" },
-	{ -EINVAL,	"the text is not there to stay" },
-	{ -ENOMEM,	"no memory" },
-	{ -EAGAIN,	"a breakpoint of a debugger is in the way" },
-	{ -EPERM,	"a branch is guarded against speculation" },
-	{ 1,		"other reasons" },
+	{ 0,		"pending" },
+	{ -EADDRINUSE,	"branch_target" },
+	{ -EEXIST,	"other_probe" },
+	{ -EBUSY,	"patched_text" },
+	{ -EILSEQ,	"insn" },
+	{ -EFAULT,	"extable" },
+	{ -ERANGE,	"range" },
+	{ -EOPNOTSUPP,	"unsupported" },
+	{ -EINVAL,	"temporary_text" },
+	{ -ENOMEM,	"memory" },
+	{ -EAGAIN,	"debugger" },
+	{ -EPERM,	"mitigation" },
+	{ 1,		"other" },
 };
 
 static unsigned int site_unfit_reason(const struct kprobe_site *site)
@@ -623,8 +626,8 @@ void optimizer_show_reasons(struct seq_file *m)
 			switched_off++;
 	}
 	for (unsigned int i = 0; i < ARRAY_SIZE(reasons); i++)
-		seq_printf(m, "without a jump, %s: %lu\n", reasons[i].text, count[i]);
-	seq_printf(m, "without a jump, switched off: %lu\n", switched_off);
+		seq_printf(m, "no_jump_%s: %lu\n", reasons[i].name, count[i]);
+	seq_printf(m, "no_jump_disabled: %lu\n", switched_off);
 }
 
 /* Apply a new value of the knob to all sites. */

@@ -1193,7 +1193,7 @@ static s32 aim(struct pt_regs *regs, const struct operand *op, unsigned long add
 
 	if (op->rip) {
 		regs->ip = addr + 0x1000;
-		return -0x1007;	/* from behind the instruction, which has 7 bytes */
+		return -0x1007;	/* from after the instruction, which has 7 bytes */
 	}
 
 	if (op->base >= 0 && op->base == op->index) {

@@ -93,7 +93,7 @@ static const struct size_case {
 	{ "bnd je", BYTES(0xf2, 0x74, 0x10), 5 },
 	{ "je,pn", BYTES(0x2e, 0x74, 0x10), 5 },
 
-	/* What does not come back, with anything behind it */
+	/* What does not come back, with anything after it */
 	{ "jmp .+5; int3", BYTES(0xeb, 0x03, 0xcc), 5 },
 	{ "jmp; ...", BYTES(0xeb, 0x10, 0x06, 0x0f, 0xff), 5 },
 	{ "jmp near", BYTES(0xe9, 0x00, 0x10, 0x00, 0x00), 5 },

@@ -18,18 +18,17 @@ cause_is() {	# SNIPPET CAUSE
 	modprobe kprobe_example symbol="test_kprobes:kprobes_test_opt_$1" offset=$offset ||
 		return 1
 	cat $kprobes/list
-	grep '^without a jump' $kprobes/stats
-	told=$(number "without a jump, $2")
+	grep '^no_jump_' $kprobes/stats
+	told=$(number "no_jump_$2")
 	modprobe -r kprobe_example
 	[ "$told" = 1 ]
 }
 
 plan 7
-check "a branch" cause_is jcc_back "something may jump behind the first instruction"
-check "a fixup" cause_is extable_first "faults of an instruction are fixed up"
-check "a fixup of what follows" cause_is extable_last "faults of an instruction are fixed up"
-check "a trap" cause_is trap "an instruction cannot be moved"
-check "a loop" cause_is loop "an instruction cannot be moved"
-check "the next function" cause_is next_function \
-	"too near to the end of the function, or out of reach"
-check "a jump label" cause_is label_last "others patch the text"
+check "a branch" cause_is jcc_back branch_target
+check "a fixup" cause_is extable_first extable
+check "a fixup of what follows" cause_is extable_last extable
+check "a trap" cause_is trap insn
+check "a loop" cause_is loop insn
+check "the next function" cause_is next_function range
+check "a jump label" cause_is label_last patched_text

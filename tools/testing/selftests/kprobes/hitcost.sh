@@ -18,7 +18,7 @@ add() {	# SUFFIX: what is said goes to the costs, each name with the suffix
 	sed "s/-$others / /; s/ /$1 /" "$output" >>"$output.costs"
 }
 
-plan 32
+plan 48
 : >"$output.costs"
 check "the module loads" modprobe kprobe_bench
 check "hits are measured" measure_hits
@@ -66,7 +66,7 @@ no_growth() {	# NAME [AS]: none, or as much as that of AS
 		[ "${more#-}" -le 3 ]
 }
 
-# A probe may have to be looked for behind others: how far, is a matter of luck, of
+# A probe may have to be looked for after others: how far, is a matter of luck, of
 # where the functions are. That makes 3 instructions on average, more than 12 in one
 # layout of 1,000; in a table of 64 lists, which does not grow, it would be 60.
 little_growth() {	# NAME...
@@ -81,6 +81,12 @@ little_growth() {	# NAME...
 at_most breakpoint 240
 at_most emulated 250
 at_most post 310
+for form in mov push lea add; do
+	at_most $form 240
+	at_most $form-post 310
+	at_most $form-optimized 68
+	at_most $form-optimized-post 140
+done
 at_most return 360
 at_most fentry 115
 at_most fentry-return 230

@@ -47,7 +47,7 @@ measure_hits() {
 }
 
 # Kilobytes that the kernel has taken for its objects, and for executable code. What
-# is freed behind RCU comes back some seconds later.
+# is freed after a grace period comes back some seconds later.
 taken() {
 	awk '/^(SUnreclaim|VmallocUsed):/ { sum += $2 } END { print sum }' /proc/meminfo
 }

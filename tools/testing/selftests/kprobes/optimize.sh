@@ -43,14 +43,14 @@ is_optimized() {	# EVENT
 all_optimized() {
 	for i in 1 2 3 4 5 6; do
 		count=$(optimized)
-		[ "$(number optimizing)/$(number 'without a jump, waiting')" != 0/0 ] || break
+		[ "$(number sites_optimizing)/$(number no_jump_pending)" != 0/0 ] || break
 	done
 	echo "$count"
 }
 
 # A number for each line, and no line twice.
 are_stats() {
-	! grep -Ev '^[a-z][a-z ,]*: [0-9]+$' "$1" && [ -z "$(cut -d : -f 1 "$1" | sort | uniq -d)" ]
+	! grep -Ev '^[a-z][a-z_]*: [0-9]+$' "$1" && [ -z "$(cut -d : -f 1 "$1" | sort | uniq -d)" ]
 }
 
 # Kinds of sites add up to the sites, reasons to the breakpoints; the list says the same.
@@ -62,12 +62,12 @@ adds_up() {
 	    -v jumps="$(grep -cF '[OPTIMIZED]' "$output.list")" \
 	    -v disabled="$(grep -cF '[DISABLED]' "$output.list")" '
 		{ stat[$1] = $2 }
-		/^without a jump/ { breakpoints += $2 }
-		$1 ~ /^(ftrace|new|breakpoint|optimizing|jump|disarmed|dying|gone)$/ { sites += $2 }
+		/^no_jump_/ { breakpoints += $2 }
+		/^sites_/ { sites += $2 }
 		END {
-			exit stat["sites"] != sites || stat["breakpoint"] != breakpoints ||
-			     stat["probes"] != probes || stat["jump"] != jumps ||
-			     stat["disabled probes"] != disabled
+			exit stat["sites"] != sites || stat["sites_breakpoint"] != breakpoints ||
+			     stat["probes"] != probes || stat["sites_jump"] != jumps ||
+			     stat["probes_disabled"] != disabled
 		}' "$output.stats"
 }
 
@@ -176,7 +176,7 @@ else
 	plan 42
 fi
 
-check "without probes there are no jumps" [ "$(number probes)/$(number jump)" = 0/0 ]
+check "without probes there are no jumps" [ "$(number probes)/$(number sites_jump)" = 0/0 ]
 check "without probes numbers add up" adds_up
 check "they have their format" are_stats $kprobes/stats
 refuse "others cannot read them" "Permission denied" su -s /bin/sh nobody -c "cat $kprobes/stats"
@@ -187,9 +187,9 @@ check "there are an optimised event and a neighbour" add_neighbours jump near ke
 check "the event is hit" hit_by_work jump
 check "it has missed nothing" [ "$(missed jump)" = 0 ]
 check "its detour is known to kallsyms" grep -E '^[0-9a-f]+ t kprobe_optinsn_page' /proc/kallsyms
-check "it is counted as a jump" [ "$(number jump)/$(number breakpoint)" = 1/0 ]
+check "it is counted as a jump" [ "$(number sites_jump)/$(number sites_breakpoint)" = 1/0 ]
 check "the neighbour is counted as disarmed" \
-	[ "$(number disarmed)/$(number 'disabled probes')" = 1/1 ]
+	[ "$(number sites_disarmed)/$(number probes_disabled)" = 1/1 ]
 check "numbers add up" adds_up
 
 enable_event jump 0
@@ -204,7 +204,7 @@ check "it is hit again" hit_by_work jump
 enable_event near 1
 check_not "with an enabled neighbour it is not optimised" is_optimized jump
 check "that is said to be the reason" \
-	[ "$(number 'without a jump, another probe is in the way')" = 1 ]
+	[ "$(number no_jump_other_probe)" = 1 ]
 check "it is hit" hit_by_work jump
 check "the neighbour is hit" hit_by_work near
 check "numbers add up with both" adds_up
@@ -227,8 +227,8 @@ check "with all switched on it is" is_optimized jump
 check "the switch is on" [ "$(cat $knob)" = 1 ]
 check "it can be switched off" set_knob 0
 check "it is off" [ "$(cat $knob)" = 0 ]
-check "then nothing is optimised" [ "$(optimized)/$(number jump)" = 0/0 ]
-check "that is said to be the reason, too" [ "$(number 'without a jump, switched off')" = 1 ]
+check "then nothing is optimised" [ "$(optimized)/$(number sites_jump)" = 0/0 ]
+check "that is said to be the reason, too" [ "$(number no_jump_disabled)" = 1 ]
 check "there are hits" hit_by_work jump
 for bad in 2 -1 x ""; do
 	refuse "\"$bad\" is refused" "Invalid argument" set_knob "$bad"
@@ -281,4 +281,4 @@ else
 	skip "they are as many after that" "no CPU to do without"
 fi
 remove_events
-check "none is left" [ "$(number probes)/$(number jump)" = 0/0 ]
+check "none is left" [ "$(number probes)/$(number sites_jump)" = 0/0 ]

@@ -83,7 +83,7 @@ check "they are there" [ "$(number probes)" = $crowd ]
 check "a workload runs while they are optimised" workload
 check "the list has all" [ "$(wc -l <$kprobes/list)" = $crowd ]
 sed 's/^/# /' $kprobes/stats
-count=$(number jump)
+count=$(number sites_jump)
 if [ -e $knob ]; then
 	check "at least $((crowd * share / 100)) are optimised, it is $count" \
 		[ "$count" -ge $((crowd * share / 100)) ]
