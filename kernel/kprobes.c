@@ -4,12 +4,9 @@
  */
 #include "kprobes/internal.h"
 
-#include <linux/cpu.h>
 #include <linux/export.h>
 #include <linux/init.h>
-#include <linux/jump_label.h>
 #include <linux/kdebug.h>
-#include <linux/memory.h>
 #include <linux/minmax.h>
 #include <linux/notifier.h>
 #include <linux/sched.h>
@@ -186,15 +183,13 @@ static int kprobe_prepare_site(struct kprobe_request *req, struct insn_cursor *c
 	return req->p->post_handler ? arch_prepare_post_handler(&site->kp) : 0;
 }
 
-/* Create the sites of @num requests, with all other patching of text excluded. */
+/* Create the sites of @num requests. Some architectures patch their slots meanwhile. */
 static void kprobes_prepare_sites(struct kprobe_transaction *ta, struct kprobe_request **order,
 				  int num, struct insn_cursor *cursor, struct list_head *batch)
 {
 	int err;
 
-	guard(cpus_read_lock)();	/* some architectures patch their slots */
-	jump_label_lock();
-	mutex_lock(&text_mutex);
+	guard(kprobe_text)();
 	for (int i = 0; i < num; i++) {
 		if (order[i] - ta->reqs >= ta->good)
 			continue;
@@ -202,8 +197,6 @@ static void kprobes_prepare_sites(struct kprobe_transaction *ta, struct kprobe_r
 		if (err)
 			kprobes_set_failed(ta, order[i] - ta->reqs, err);
 	}
-	mutex_unlock(&text_mutex);
-	jump_label_unlock();
 }
 
 /* Symbol searches are slow: do them under no lock but kprobe_mutex. */

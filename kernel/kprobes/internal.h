@@ -20,13 +20,34 @@
 
 #define pr_fmt(fmt)	"kprobes: " fmt
 
+#include <linux/cleanup.h>
+#include <linux/cpu.h>
+#include <linux/jump_label.h>
 #include <linux/kprobes_hit.h>
 #include <linux/list.h>
+#include <linux/memory.h>
 #include <linux/mutex.h>
 #include <linux/rbtree.h>
 #include <linux/rcupdate.h>
 
 extern struct mutex kprobe_mutex;
+
+/* Exclude all other patching of text, jump labels included, and CPU hotplug. */
+static inline void kprobe_text_lock(void)
+{
+	cpus_read_lock();
+	jump_label_lock();
+	mutex_lock(&text_mutex);
+}
+
+static inline void kprobe_text_unlock(void)
+{
+	mutex_unlock(&text_mutex);
+	jump_label_unlock();
+	cpus_read_unlock();
+}
+
+DEFINE_LOCK_GUARD_0(kprobe_text, kprobe_text_lock(), kprobe_text_unlock())
 
 /* Background work takes kprobe_mutex for at most SITES_AT_A_TIME sites. */
 #define SITES_AT_A_TIME	128

@@ -17,7 +17,6 @@
 #include "internal.h"
 
 #include <linux/cpu.h>
-#include <linux/jump_label.h>
 #include <linux/list_sort.h>
 #include <linux/memory.h>
 #include <linux/minmax.h>
@@ -264,17 +263,12 @@ static bool site_learn_text(struct kprobe_site *site)
 	return true;
 }
 
-/* Prepare the detours of some candidates, and make hits use them. */
-static void optimizer_start_some(void)
+/* Move some candidates whose text is known to @sites. */
+static void optimizer_take_candidates(struct list_head *sites)
 {
-	struct kprobe_site *site, *next;
 	struct optimized_kprobe *op;
-	LIST_HEAD(prepared);
-	int err;
+	struct kprobe_site *site;
 
-	guard(mutex)(&kprobe_mutex);
-	if (!optimizer.allowed)
-		return;
 	for (int i = 0; i < SITES_AT_A_TIME; i++) {
 		op = list_first_entry_or_null(&optimizer.candidates, struct optimized_kprobe, list);
 		if (!op)
@@ -290,28 +284,43 @@ static void optimizer_start_some(void)
 			continue;
 		}
 		list_del_init(&op->list);
-		list_add_tail(&site->batch, &prepared);
+		list_add_tail(&site->batch, sites);
 	}
-	if (list_empty(&prepared))
-		return;
+}
 
-	guard(cpus_read_lock)();
-	jump_label_lock();
-	mutex_lock(&text_mutex);
-	list_for_each_entry_safe(site, next, &prepared, batch) {
+/* Make detours. Sites that cannot have one leave @sites. */
+static void sites_prepare_detours(struct list_head *sites)
+{
+	struct kprobe_site *site, *next;
+	int err;
+
+	guard(kprobe_text)();
+	list_for_each_entry_safe(site, next, sites, batch) {
 		err = site_prepare_detour(site);
 		if (!err)
 			continue;
 		list_del_init(&site->batch);
 		site_refuse_jump(site, err);
 	}
-	if (!list_empty(&prepared)) {
+	if (!list_empty(sites)) {
 		optimizer.retry_delay = RETRY_DELAY;
 		arch_sync_kprobes();
 	}
-	mutex_unlock(&text_mutex);
-	jump_label_unlock();
+}
 
+/* Prepare the detours of some candidates, and make hits use them. */
+static void optimizer_start_some(void)
+{
+	struct kprobe_site *site, *next;
+	LIST_HEAD(prepared);
+
+	guard(mutex)(&kprobe_mutex);
+	if (!optimizer.allowed)
+		return;
+	optimizer_take_candidates(&prepared);
+	if (list_empty(&prepared))
+		return;
+	sites_prepare_detours(&prepared);
 	list_for_each_entry_safe(site, next, &prepared, batch) {
 		list_del_init(&site->batch);
 		arch_use_detour(&site->op, true);
