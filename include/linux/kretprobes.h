@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Return probes: call a handler when a function returns
+ *
+ * Included by <linux/kprobes.h>.
+ */
+#ifndef _LINUX_KRETPROBES_H
+#define _LINUX_KRETPROBES_H
+
+#ifndef _LINUX_KPROBES_H
+#error "include <linux/kprobes.h>"
+#endif
+
+#include <linux/llist.h>
+#include <linux/refcount.h>
+#include <linux/rethook.h>
+
+struct kretprobe_chunk;
+struct kretprobe_instance;
+struct task_struct;
+
+typedef int (*kretprobe_handler_t)(struct kretprobe_instance *ri, struct pt_regs *regs);
+
+/**
+ * struct kretprobe - Return probe, owned by the caller
+ * @kp:		The probe at the function's entry. The caller must not set its
+ *		handlers.
+ * @handler:	Called when the function returns.
+ * @entry_handler: Called at its entry; non-zero: the call is not followed.
+ * @maxactive:	The maximum number of calls in flight. If it is 0 or less, there
+ *		is no limit, but calls are missed if their number grows faster
+ *		than instances can be allocated.
+ * @nmissed:	The number of calls that were missed for lack of an instance.
+ * @data_size:	Size in bytes of the private data of each call in flight, at most
+ *		KRETPROBE_MAX_DATA_SIZE.
+ * @rh:		The instances, with CONFIG_KRETPROBE_ON_RETHOOK.
+ * @pool:	The instances.
+ */
+struct kretprobe {
+	struct kprobe kp;
+	kretprobe_handler_t handler;
+	kretprobe_handler_t entry_handler;
+	int maxactive;
+	int nmissed;
+	size_t data_size;
+#ifdef CONFIG_KRETPROBE_ON_RETHOOK
+	struct rethook *rh;
+#else
+	struct kretprobe_pool *pool;
+#endif
+};
+
+#define KRETPROBE_MAX_DATA_SIZE	4096
+
+/**
+ * struct kretprobe_instance - Call in flight of a return-probed function
+ * @node:	The node that rethook links.
+ * @llist:	Entry in the task's kretprobe_instances, innermost call first.
+ * @fp:		Key of the call: on x86 the address of its return address.
+ * @ret_addr:	The address to which the function returns. With several return
+ *		probes on one call, all but one instance have the trampoline here
+ *		until they are handled.
+ * @pool:	The instances of the return probe.
+ * @chunk:	The chunk of @pool that the instance belongs to.
+ * @data:	The private data of the return probe's handlers.
+ */
+struct kretprobe_instance {
+#ifdef CONFIG_KRETPROBE_ON_RETHOOK
+	struct rethook_node node;
+#else
+	struct llist_node llist;
+	void *fp;
+	kprobe_opcode_t *ret_addr;
+	struct kretprobe_pool *pool;
+	struct kretprobe_chunk *chunk;
+#endif
+	char data[];
+};
+
+/**
+ * struct kretprobe_pool - Instances of a return probe
+ * @rp:		The return probe; NULL once its unregistration has begun.
+ * @cache:	For each CPU one free instance or NULL: the fast path.
+ * @chunks:	The other instances, the newest and largest chunk first.
+ * @taken:	The number of instances that are not in @chunks.
+ * @total:	The number of all instances.
+ * @adaptive:	True if more are allocated when they run short.
+ * @is_short:	True while @short_node is linked.
+ * @short_node:	Entry in the list of pools that have run short.
+ * @users:	Chunks that have not been freed, plus one for the return probe.
+ */
+struct kretprobe_pool {
+	struct kretprobe *rp;
+	struct kretprobe_instance * __percpu *cache;
+	struct kretprobe_chunk *chunks;
+	atomic_t taken;
+	unsigned int total;
+	bool adaptive;
+	bool is_short;
+	struct llist_node short_node;
+	refcount_t users;
+};
+
+/* Function that must not be return-probed: an entry of kretprobe_blacklist[]. */
+struct kretprobe_blackpoint {
+	const char *name;
+	void *addr;
+};
+
+#ifdef CONFIG_KRETPROBES
+
+extern struct kretprobe_blackpoint kretprobe_blacklist[];
+
+int register_kretprobe(struct kretprobe *rp);
+int register_kretprobes(struct kretprobe **rps, int num);
+void unregister_kretprobe(struct kretprobe *rp);
+void unregister_kretprobes(struct kretprobe **rps, int num);
+
+#else /* !CONFIG_KRETPROBES */
+
+static inline int register_kretprobe(struct kretprobe *rp)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int register_kretprobes(struct kretprobe **rps, int num)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void unregister_kretprobe(struct kretprobe *rp) { }
+static inline void unregister_kretprobes(struct kretprobe **rps, int num) { }
+
+#endif /* CONFIG_KRETPROBES */
+
+#ifdef CONFIG_KRETPROBE_ON_RETHOOK
+
+static __always_inline struct kretprobe *get_kretprobe(struct kretprobe_instance *ri)
+{
+	return ri->node.rethook->data;
+}
+
+static __always_inline unsigned long get_kretprobe_retaddr(struct kretprobe_instance *ri)
+{
+	return ri->node.ret_addr;
+}
+
+/* rethook recognises its trampolines, and recycles its nodes when a task exits. */
+static __always_inline bool is_kretprobe_trampoline(unsigned long addr)
+{
+	return is_rethook_trampoline(addr);
+}
+
+static inline void kprobe_flush_task(struct task_struct *tsk) { }
+
+#else /* !CONFIG_KRETPROBE_ON_RETHOOK */
+
+/**
+ * get_kretprobe() - Find the return probe of an instance
+ * @ri: The instance.
+ *
+ * Context: A handler of the return probe, or any with preemption off.
+ * Return: The return probe, or NULL if it is being unregistered.
+ */
+static __always_inline struct kretprobe *get_kretprobe(struct kretprobe_instance *ri)
+{
+	return READ_ONCE(ri->pool->rp);
+}
+
+/**
+ * get_kretprobe_retaddr() - Find the address to which a return-probed function returns
+ * @ri: The instance, in a handler that is called at the return.
+ *
+ * Return: The address in the caller.
+ */
+static __always_inline unsigned long get_kretprobe_retaddr(struct kretprobe_instance *ri)
+{
+	return (unsigned long)ri->ret_addr;
+}
+
+#ifdef CONFIG_KRETPROBES
+
+/*
+ * Called and provided by an architecture's trampoline. If a call stores the return
+ * address in memory, the macro kretprobe_return_place(p, regs), which yields its
+ * location at a function's entry, replaces arch_prepare_kretprobe().
+ */
+unsigned long kretprobe_trampoline_handler(struct pt_regs *regs, void *frame_pointer);
+unsigned long __kretprobe_trampoline_handler(struct pt_regs *regs, void *frame_pointer);
+void __kretprobe_trampoline(void);
+void arch_prepare_kretprobe(struct kretprobe_instance *ri, struct pt_regs *regs);
+void arch_kretprobe_fixup_return(struct pt_regs *regs, kprobe_opcode_t *correct_ret_addr);
+
+/* Queries by other subsystems */
+unsigned long kretprobe_find_ret_addr(struct task_struct *tsk, void *fp, struct llist_node **cur);
+void kprobe_flush_task(struct task_struct *tsk);
+
+/* Bytes after the trampoline's address that also stand for it in a stack. */
+#ifndef KRETPROBE_TRAMPOLINE_SPAN
+#define KRETPROBE_TRAMPOLINE_SPAN	0
+#endif
+
+/* is_kretprobe_trampoline() - True for an address that replaces a return address */
+static __always_inline bool is_kretprobe_trampoline(unsigned long addr)
+{
+	void *trampoline = dereference_kernel_function_descriptor(__kretprobe_trampoline);
+
+	return addr - (unsigned long)trampoline <= KRETPROBE_TRAMPOLINE_SPAN;
+}
+
+#else /* !CONFIG_KRETPROBES */
+
+static __always_inline bool is_kretprobe_trampoline(unsigned long addr)
+{
+	return false;
+}
+
+static inline unsigned long kretprobe_find_ret_addr(struct task_struct *tsk, void *fp,
+						    struct llist_node **cur)
+{
+	return 0;
+}
+
+static inline void kprobe_flush_task(struct task_struct *tsk) { }
+
+#endif /* CONFIG_KRETPROBES */
+
+#endif /* CONFIG_KRETPROBE_ON_RETHOOK */
+
+static inline int enable_kretprobe(struct kretprobe *rp)
+{
+	return enable_kprobe(&rp->kp);
+}
+
+static inline int disable_kretprobe(struct kretprobe *rp)
+{
+	return disable_kprobe(&rp->kp);
+}
+
+#endif /* _LINUX_KRETPROBES_H */
