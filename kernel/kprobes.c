@@ -484,7 +484,8 @@ static int kprobe_set_disabled(struct kprobe *p, struct kprobe_site *site, u32 d
  *
  * Context: Process context. May sleep.
  * Return: 0, also if the probe is not disabled; -EINVAL if it is not registered or
- *	its text is gone; -EDEADLK if the caller is a handler; or an error of ftrace.
+ *	its text is gone; -EDEADLK if the caller is a handler; -ENOMEM; or an error
+ *	of ftrace.
  */
 int enable_kprobe(struct kprobe *kp)
 {

@@ -1018,6 +1018,29 @@ static void post_handler_of_a_site_stays(struct kunit *test)
 	EXPECT_CALL(test, place, "a");
 }
 
+/* Probed by one test only, so that its site has never had a post handler. */
+static noinline u64 kprobes_test_own_target(u64 arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg * 9 + 4;
+}
+
+/* To set a handler of a registered probe is wrong, but must not hang its caller. */
+static void late_post_handler_does_no_harm(struct kunit *test)
+{
+	struct kprobe *a = probe('a', "kprobes_test_own_target");
+	u64 (*target)(u64 arg) = kprobes_test_own_target;
+
+	OPTIMIZER_HIDE_VAR(target);
+	ASSERT_REGISTERED(test, a);
+	KUNIT_EXPECT_EQ(test, disable_kprobe(a), 0);
+	a->post_handler = on_post;
+	KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
+	clear_journal();
+	KUNIT_EXPECT_EQ(test, target(ARG), ARG * 9 + 4);
+	KUNIT_EXPECT_EQ(test, journal[0], 'a');
+}
+
 /**
  * struct lingering - A handler that another CPU stays in for a while
  * @entered:	It has come there,
@@ -2265,6 +2288,7 @@ static struct kunit_case kprobes_cases[] = {
 	KUNIT_CASE_PARAM(unregistered_probe_is_left_alone, place_gen_params),
 	KUNIT_CASE_PARAM(site_is_no_probe, place_gen_params),
 	KUNIT_CASE_PARAM(post_handler_of_a_site_stays, place_gen_params),
+	KUNIT_CASE(late_post_handler_does_no_harm),
 	KUNIT_CASE_PARAM(unregistering_waits_for_handlers, place_gen_params),
 	KUNIT_CASE(nothing_is_unregistered),
 	KUNIT_CASE(probe_needs_one_place),

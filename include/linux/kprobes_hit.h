@@ -25,7 +25,8 @@
  * @SITE_DISARMED:	All of its probes are disabled, or the debugfs knob is off.
  * @SITE_DYING:		The last probe has left. CPUs may be in its slots; a new
  *			probe at the address reuses it.
- * @SITE_GONE:		Its text went away. It stays for its remaining probes.
+ * @SITE_GONE:		Its text went away. It stays until its probes have left and its
+ *			slots may be freed.
  *
  * site_set_state() documents the transitions.
  */
@@ -134,7 +135,7 @@ struct kprobe *kprobe_find_further(const struct kprobe_table *table, unsigned lo
 /*
  * kprobe_find_near() - The site at an address, if it is in its first or second slot
  *
- * Otherwise any other site, or kprobe_nobody.
+ * Otherwise any other content of a slot, which may be no site: compare its address.
  */
 static __always_inline struct kprobe *kprobe_find_near(const void *addr)
 {

@@ -27,10 +27,12 @@ typedef int (*kretprobe_handler_t)(struct kretprobe_instance *ri, struct pt_regs
  *		handlers.
  * @handler:	Called when the function returns.
  * @entry_handler: Called at its entry; non-zero: the call is not followed.
- * @maxactive:	The maximum number of calls in flight. If it is 0 or less, there
- *		is no limit, but calls are missed if their number grows faster
- *		than instances can be allocated.
- * @nmissed:	The number of calls that were missed for lack of an instance.
+ * @maxactive:	The maximum number of calls in flight. If it is 0 or less, instances
+ *		are allocated as they are needed, up to a million, and calls are
+ *		missed if their number grows faster. With CONFIG_KRETPROBE_ON_RETHOOK
+ *		the number is fixed then, too.
+ * @nmissed:	The number of calls that were missed for lack of an instance, or since
+ *		a handler ran when they returned.
  * @data_size:	Size in bytes of the private data of each call in flight, at most
  *		KRETPROBE_MAX_DATA_SIZE.
  * @rh:		The instances, with CONFIG_KRETPROBE_ON_RETHOOK.

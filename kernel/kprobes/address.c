@@ -27,7 +27,7 @@ kprobe_opcode_t *__weak kprobe_lookup_name(const char *name, unsigned int offset
  * arch_adjust_kprobe_addr() - Map an offset into a function to the address to probe
  * @addr: The function's address.
  * @offset: Offset from @addr in bytes.
- * @on_func_entry: Set to true if the result is the function's entry.
+ * @on_func_entry: Set to whether the result is the function's entry.
  *
  * Context: Any.
  * Return: The address to probe.

@@ -2,8 +2,8 @@
 /*
  * Update the text at sites to match their probes
  *
- * Any change of which probes exist or are enabled changes the probes first, and then
- * passes the affected sites in one batch to kprobes_apply(). Only arming can fail: the
+ * Callers change which probes exist or are enabled first, and then pass the affected
+ * sites in one batch to kprobes_apply(). Only arming can fail: the
  * caller then reverts its change and calls kprobes_apply_removal(), which arms nothing.
  */
 #include "internal.h"
@@ -158,7 +158,7 @@ bool kprobes_enabled(void)
  * @on: True to arm all enabled probes, false to disarm all probes.
  *
  * Context: Process context. May sleep.
- * Return: 0, or an error of ftrace with nothing changed.
+ * Return: 0, or -ENOMEM or an error of ftrace with nothing changed.
  */
 int kprobes_set_enabled(bool on)
 {

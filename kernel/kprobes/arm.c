@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Patch the text at sites in batches: one ftrace update and one synchronisation of
- * all CPUs, regardless of the number of sites
+ * Patch the text at sites in batches: one update of each ftrace_ops and one
+ * synchronisation of all CPUs for breakpoints, regardless of the number of sites
  */
 #include "internal.h"
 
@@ -21,10 +21,22 @@ void __weak arch_sync_kprobes(void)
 {
 }
 
+static bool sites_have_breakpoint(struct list_head *batch)
+{
+	struct kprobe_site *site;
+
+	list_for_each_entry(site, batch, batch)
+		if (!kprobe_ftrace(&site->kp))
+			return true;
+	return false;
+}
+
 static void sites_patch_breakpoints(struct list_head *batch, void (*patch)(struct kprobe *kp))
 {
 	struct kprobe_site *site;
 
+	if (!sites_have_breakpoint(batch))
+		return;
 	guard(cpus_read_lock)();
 	guard(mutex)(&text_mutex);
 	list_for_each_entry(site, batch, batch) {
@@ -46,10 +58,10 @@ static void sites_set_state(struct list_head *batch, enum kprobe_site_state stat
 
 /**
  * arm_sites() - Let hits at sites reach their probes
- * @batch: The sites. A site that is armed with one ftrace_ops may be armed with another.
+ * @batch: The sites. Those that are armed already only claim the other ftrace_ops.
  *
  * Context: Process context, kprobe_mutex held.
- * Return: 0, or an error of ftrace with nothing changed.
+ * Return: 0, or -ENOMEM or an error of ftrace with nothing changed.
  */
 int arm_sites(struct list_head *batch)
 {

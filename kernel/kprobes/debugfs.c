@@ -138,7 +138,7 @@ static const struct file_operations kprobe_list_fops = {
 /* blacklist: a line for each function */
 
 /**
- * struct blacklist_range - Function that is being shown_addr
+ * struct blacklist_range - Function that is being shown
  * @start: Its first address.
  * @end: The address after its last.
  */

@@ -7,8 +7,7 @@
  * <linux/kprobes_hit.h>. This file has the slow path, from and to the chunks.
  *
  * A pool without a fixed size adds a chunk as large as all earlier ones when three
- * quarters of its instances are taken. So its size is at most twice the highest number
- * of calls in flight, or its initial size.
+ * quarters of its instances are taken, those in the caches of CPUs included.
  *
  * Unregistration: kretprobe_pool_stop() cuts off new users. A grace period waits for
  * users that saw the return probe. kretprobe_pool_put() releases the instances that
@@ -43,7 +42,7 @@ struct kretprobe_chunk {
 
 /*
  * Work for process context: pools that are to grow, and instances that could not be
- * released where the call kretprobe_returned_instances.
+ * released in the context in which their calls returned.
  */
 static LLIST_HEAD(kretprobe_short_pools);
 static LLIST_HEAD(kretprobe_returned);

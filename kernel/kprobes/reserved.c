@@ -36,7 +36,7 @@ struct reserved_index {
 /* The index of each text that has one, by address. kprobe_mutex. */
 static struct maple_tree reserved_indexes = MTREE_INIT(reserved_indexes, 0);
 
-/* Without memory for the offsets, only count. */
+/* On the first pass, before the offsets are allocated, only count. */
 static void reserved_add(struct reserved_index *index, unsigned long addr)
 {
 	if (addr - index->start >= index->size)

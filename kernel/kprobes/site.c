@@ -19,8 +19,9 @@
 #include <linux/workqueue.h>
 
 /*
- * A collision of two sites costs a hit of one of them a few more instructions. Tables of
- * up to half a megabyte are so sparse that one site in a hundred collides.
+ * A collision of two sites costs a hit of one of them a few more instructions. Small
+ * tables are sparse: one site in a hundred collides among 1,000, one in seven
+ * among 20,000.
  */
 #define TABLE_MIN_SIZE		8192
 #define TABLE_ROOMY_SIZE	65536

@@ -78,7 +78,7 @@ struct insn_emulation {
  * @insn:	Its slot: the copy, then a jump to the next instruction or a trap. NULL
  *		if the instruction is only emulated.
  * @post_insn:	A second slot for use with post handlers: the copy, then a jump to the
- *		stub that calls them. NULL if there is none.
+ *		stub that calls them, or a trap. NULL if there is none.
  * @size:	Length of the instruction in bytes.
  * @run:	How it runs without post handlers, an enum insn_run.
  * @run_post:	How it runs with post handlers, an enum insn_run.

@@ -23,7 +23,7 @@
  * bytes.
  */
 enum emul_op {
-	EMUL_NONE,		/* no emulation: the instruction is refused */
+	EMUL_NONE,		/* there is no emulation */
 	EMUL_NOP,		/* NOP, ENDBR; HLT, MWAIT: no time passes */
 	EMUL_JCC,		/* if @cond, jump by @disp */
 	EMUL_JMP,		/* jump by @disp */

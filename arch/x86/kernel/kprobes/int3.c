@@ -131,9 +131,15 @@ static __always_inline bool kprobe_post_handlers_divert(struct kprobe *kp,
 	return true;
 }
 
+/*
+ * There is no copy for a post handler that was set after registration, which is a fault
+ * of its owner: it is not called.
+ */
 static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (kprobe_run_in_place(kp, regs) && !kprobe_post_handlers_divert(kp, regs))
+	if (unlikely(kp->ainsn.run == INSN_RUN_BOOST))
+		kprobe_run_without_trap(kp, regs);
+	else if (kprobe_run_in_place(kp, regs) && !kprobe_post_handlers_divert(kp, regs))
 		kprobe_resume_after_insn(kp, regs);
 	kprobe_leave_hit();
 }
