@@ -138,8 +138,9 @@ blacklisted() {	# SYMBOL: the address is the symbol's, and the end comes after i
 # What is left of text that was freed, a module's init text or all of it, has no symbol.
 symbols_are_there() {
 	awk 'NR == FNR { symbol["0x" $1]; next }
-		{ split($1, range, "-") } !(range[1] in symbol) { print; freed = 1 } END { exit freed }' \
-		/proc/kallsyms "$1"
+		{ split($1, range, "-") }
+		!(range[1] in symbol) { print; freed = 1 }
+		END { exit freed }' /proc/kallsyms "$1"
 }
 
 cat $kprobes/blacklist >"$output.blacklist"
