@@ -5,7 +5,9 @@
 #ifndef _X86_KPROBES_COMMON_H
 #define _X86_KPROBES_COMMON_H
 
+#include <linux/bitmap.h>
 #include <linux/linkage.h>
+#include <linux/minmax.h>
 #include <linux/stringify.h>
 #include <linux/types.h>
 
@@ -179,10 +181,7 @@ bool emulates_nothing(const struct insn_emulation *emul);
 bool emulation_can_fail(const struct insn_emulation *emul);
 bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs);
 
-/* branches.c: branch targets */
-
-extern struct exception_table_entry __start___ex_table[], __stop___ex_table[];
-extern struct static_call_site __start_static_call_sites[], __stop_static_call_sites[];
+/* scan.c: branch targets of a function */
 
 /**
  * struct branch_map - Bytes of a text that a jump must not displace
@@ -197,8 +196,29 @@ struct branch_map {
 	unsigned long *bits;
 };
 
+static inline void branch_map_add(const struct branch_map *map, unsigned long addr)
+{
+	if (addr - map->start < map->size)
+		__set_bit(addr - map->start, map->bits);
+}
+
+/* Add [@addr, @addr + @len), or the part of it in the text if @addr is in the text. */
+static inline void branch_map_add_range(const struct branch_map *map, unsigned long addr,
+					size_t len)
+{
+	unsigned long offset = addr - map->start;
+
+	if (offset < map->size)
+		bitmap_set(map->bits, offset, min(len, map->size - offset));
+}
+
 void branches_scan_function(const struct branch_map *map, const u8 *code, size_t len,
 			    unsigned long addr, bool (*is_thunk)(unsigned long addr));
+
+/* branches.c: the index of branch targets */
+
+extern struct exception_table_entry __start___ex_table[], __stop___ex_table[];
+extern struct static_call_site __start_static_call_sites[], __stop_static_call_sites[];
 
 int branches_learn(unsigned long addr);
 int branches_check(unsigned long addr, unsigned int size);

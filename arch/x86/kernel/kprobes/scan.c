@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Branch targets of a function, found by decoding it
+ *
+ * These are: addresses in direct branches and in operands, return addresses of calls,
+ * ENDBRs, and all bytes of a function with an indirect jump to unknown targets.
+ *
+ * Nothing here depends on probes, and nothing is read but the bytes that are passed.
+ */
+#include <linux/kernel.h>
+#include <linux/string.h>
+
+#include <asm/nops.h>
+#include <asm/text-patching.h>
+
+#include <kunit/visibility.h>
+
+#include "common.h"
+
+/**
+ * struct scan_frame - Size of the stack frame while a function is scanned
+ * @depth:	Bytes on the stack, relative to the function's entry if @exact, else
+ *		to the point after the last unconditional jump or return, where the
+ *		size of the frame is unknown.
+ * @exact:	The scan has followed the path of execution to this point.
+ * @jumps:	The last jumps found with an exact frame: their targets have the same
+ *		frame.
+ * @nr_jumps:	The number of such jumps found so far.
+ */
+struct scan_frame {
+	long depth;
+	bool exact;
+	struct {
+		unsigned long to;
+		long depth;
+	} jumps[16];
+	unsigned int nr_jumps;
+};
+
+static void scan_frame_set_unknown(struct scan_frame *frame)
+{
+	frame->depth = 0;
+	frame->exact = false;
+}
+
+/* LEAVE releases the frame, whatever its size, and pops the frame pointer. */
+static void scan_frame_release(struct scan_frame *frame)
+{
+	frame->depth = -(long)sizeof(long);
+	frame->exact = false;
+}
+
+static void scan_frame_remember_jump(struct scan_frame *frame, unsigned long to)
+{
+	unsigned int slot = frame->nr_jumps % ARRAY_SIZE(frame->jumps);
+
+	if (!frame->exact)
+		return;
+	frame->jumps[slot].to = to;
+	frame->jumps[slot].depth = frame->depth;
+	frame->nr_jumps++;
+}
+
+/* Set the frame at @addr, after an unconditional jump or return. */
+static void scan_frame_recall_jump(struct scan_frame *frame, unsigned long addr)
+{
+	unsigned int nr = min_t(unsigned int, frame->nr_jumps, ARRAY_SIZE(frame->jumps));
+
+	scan_frame_set_unknown(frame);
+	for (unsigned int i = 0; i < nr; i++) {
+		if (frame->jumps[i].to != addr)
+			continue;
+		frame->depth = frame->jumps[i].depth;
+		frame->exact = true;
+	}
+}
+
+static bool insn_rm_is_sp(const struct insn *insn)
+{
+	return X86_MODRM_MOD(insn->modrm.bytes[0]) == 3 &&
+	       X86_MODRM_RM(insn->modrm.bytes[0]) == 4 &&
+	       !X86_REX_B(insn->rex_prefix.bytes[0]);
+}
+
+static bool insn_reg_is_sp(const struct insn *insn)
+{
+	return X86_MODRM_REG(insn->modrm.bytes[0]) == 4 &&
+	       !X86_REX_R(insn->rex_prefix.bytes[0]);
+}
+
+/* Apply arithmetic with a constant. */
+static void scan_frame_apply_constant(struct scan_frame *frame, const struct insn *insn)
+{
+	if (!insn_rm_is_sp(insn))
+		return;
+
+	switch (X86_MODRM_REG(insn->modrm.bytes[0])) {
+	case 0:			/* ADD */
+		frame->depth -= insn->immediate.value;
+		break;
+	case 5:			/* SUB */
+		frame->depth += insn->immediate.value;
+		break;
+	case 7:			/* CMP */
+		break;
+	default:
+		scan_frame_set_unknown(frame);
+	}
+}
+
+static void scan_frame_apply_insn(struct scan_frame *frame, const struct insn *insn)
+{
+	u8 reg = X86_MODRM_REG(insn->modrm.bytes[0]);
+
+	switch (insn_opcode(insn)) {
+	case 0xff:
+		if (reg != 6)
+			break;
+		fallthrough;
+	case 0x50 ... 0x57:	/* PUSH */
+	case 0x68:
+	case 0x6a:
+	case 0x9c:
+	case 0x0fa0:
+	case 0x0fa8:
+		frame->depth += sizeof(long);
+		break;
+	case 0x58 ... 0x5f:	/* POP */
+	case 0x8f:
+	case 0x9d:
+	case 0x0fa1:
+	case 0x0fa9:
+		frame->depth -= sizeof(long);
+		break;
+	case 0xc9:		/* LEAVE */
+		scan_frame_release(frame);
+		break;
+	case 0x81:
+	case 0x83:
+		scan_frame_apply_constant(frame, insn);
+		break;
+	case 0x01:		/* ADD, SUB, MOV */
+	case 0x29:
+	case 0x89:
+		if (insn_rm_is_sp(insn))
+			scan_frame_set_unknown(frame);
+		break;
+	case 0x03:		/* ADD, SUB, MOV, LEA */
+	case 0x2b:
+	case 0x8b:
+	case 0x8d:
+		if (insn_reg_is_sp(insn))
+			scan_frame_set_unknown(frame);
+		break;
+	case 0xc8:		/* ENTER */
+		scan_frame_set_unknown(frame);
+		break;
+	}
+}
+
+#define PREFIX_NOTRACK		0x3e
+
+/* A jump with an index, or to a target without ENDBR, is that of a jump table. */
+static bool is_table_jump(const struct insn *insn)
+{
+	return has_prefix(insn, PREFIX_NOTRACK) ||
+	       (insn->sib.nbytes && (X86_SIB_INDEX(insn->sib.bytes[0]) != 4 ||
+				     X86_REX_X(insn->rex_prefix.bytes[0])));
+}
+
+/*
+ * True for jmp *table(,%reg,8): text_index_learn_data() finds the addresses in the
+ * table.
+ */
+static bool is_absolute_table_jump(const struct insn *insn)
+{
+	const u8 sib = insn->sib.bytes[0];
+
+	return insn_opcode(insn) == 0xff && insn->sib.nbytes &&
+	       X86_MODRM_MOD(insn->modrm.bytes[0]) == 0 && X86_SIB_BASE(sib) == 5 &&
+	       X86_SIB_SCALE(sib) == 3 && is_table_jump(insn);
+}
+
+/*
+ * True if this indirect jump leaves the function for another one, which returns to the
+ * caller: the frame is released there, or there was none.
+ */
+static bool is_tail_call(const struct scan_frame *frame, const struct insn *insn)
+{
+	if (insn_opcode(insn) == 0xff && is_table_jump(insn))
+		return false;
+	return frame->exact ? !frame->depth : frame->depth < 0;
+}
+
+/* True if only a branch from elsewhere can reach the next instruction. */
+static bool insn_never_falls_through(const struct insn *insn)
+{
+	switch (insn_opcode(insn)) {
+	case 0xc2 ... 0xc3:	/* RET */
+	case 0xca ... 0xcb:
+	case 0xcf:		/* IRET */
+	case 0xe9:		/* JMP */
+	case 0xeb:
+	case 0x0f0b:		/* UD2 */
+	case 0xcc:		/* INT3, as padding */
+		return true;
+	case 0xff:		/* JMP among INC, DEC, CALL and PUSH */
+		return X86_MODRM_REG(insn->modrm.bytes[0]) == 4 ||
+		       X86_MODRM_REG(insn->modrm.bytes[0]) == 5;
+	default:
+		return false;
+	}
+}
+
+static bool is_call_insn(const struct insn *insn)
+{
+	u8 reg = X86_MODRM_REG(insn->modrm.bytes[0]);
+
+	return insn_opcode(insn) == 0xe8 ||
+	       (insn_opcode(insn) == 0xff && (reg == 2 || reg == 3));
+}
+
+static bool is_endbr_insn(const struct insn *insn)
+{
+	return insn_opcode(insn) == 0x0f1e && has_prefix(insn, PREFIX_REP) &&
+	       insn->modrm.bytes[0] == 0xfa;
+}
+
+/* Add the addresses in operands of an instruction that ends at @end and is no branch. */
+static void branch_map_add_operands(const struct branch_map *map, const struct insn *insn,
+				    unsigned long end)
+{
+	if (is_rip_relative(insn))
+		branch_map_add(map, end + insn->displacement.value);
+	else if (insn->displacement.nbytes == 4)
+		branch_map_add(map, (long)insn->displacement.value);
+
+	if (insn->immediate2.nbytes == 4)
+		branch_map_add(map, (u64)insn->immediate2.value << 32 |
+				(u32)insn->immediate1.value);
+	else if (insn->immediate.nbytes == 4)
+		branch_map_add(map, (long)insn->immediate.value);
+}
+
+/* Add the targets of an instruction. Returns true if some of them are unknown. */
+static bool branch_map_add_insn(const struct branch_map *map, struct scan_frame *frame,
+				const struct insn *insn, unsigned long addr,
+				bool (*is_thunk)(unsigned long addr))
+{
+	unsigned long end = addr + insn->length;
+	unsigned long target = end + insn->immediate.value;
+	bool indirect = insn_opcode(insn) == 0xff && insn_never_falls_through(insn);
+
+	if (is_endbr_insn(insn))
+		branch_map_add(map, addr);
+	if (is_call_insn(insn))
+		branch_map_add(map, end);
+
+	if (is_relative_branch(insn)) {
+		branch_map_add(map, target);
+		indirect = !is_call_insn(insn) && is_thunk(target);
+		if (!is_call_insn(insn))
+			scan_frame_remember_jump(frame, target);
+	} else {
+		branch_map_add_operands(map, insn, end);
+	}
+	return indirect && !is_absolute_table_jump(insn) && !is_tail_call(frame, insn);
+}
+
+static size_t cfi_data_size(const u8 *code, size_t len)
+{
+	return IS_ENABLED(CONFIG_CFI_CLANG) ? cfi_check_size(code, len) : 0;
+}
+
+/*
+ * A breakpoint that execution may reach is a debugger's and hides an instruction of
+ * unknown length. After an unconditional jump or return it is padding.
+ */
+static bool is_debugger_breakpoint(const u8 *code, bool after_jump)
+{
+	return code[0] == INT3_INSN_OPCODE && !after_jump;
+}
+
+/*
+ * A jump to a thunk that was patched into an indirect jump has become shorter. INT3 and
+ * a NOP of one or two bytes fill the rest.
+ */
+static size_t thunk_filler_size(const struct insn *insn, const u8 *code, size_t len)
+{
+	static const u8 nop1[] = { INT3_INSN_OPCODE, BYTES_NOP1 };
+	static const u8 nop2[] = { INT3_INSN_OPCODE, BYTES_NOP2 };
+
+	if (insn_opcode(insn) != 0xff || X86_MODRM_MOD(insn->modrm.bytes[0]) != 3)
+		return 0;
+	if (len >= sizeof(nop1) && !memcmp(code, nop1, sizeof(nop1)))
+		return sizeof(nop1);
+	if (len >= sizeof(nop2) && !memcmp(code, nop2, sizeof(nop2)))
+		return sizeof(nop2);
+	return 0;
+}
+
+static bool is_int3_padding(const u8 *code, size_t len)
+{
+	return code[0] == INT3_INSN_OPCODE && !memchr_inv(code, INT3_INSN_OPCODE, len);
+}
+
+/**
+ * branches_scan_function() - Add the branch targets of a function to a map
+ * @map: The map to add to.
+ * @code: A copy of the function's bytes, from its symbol to the next one.
+ * @len: The number of bytes.
+ * @addr: The address at which the bytes are executed; it is added, too.
+ * @is_thunk: Returns true if a jump to an address is a jump to a register's content.
+ *
+ * All of the function is added if it has an indirect jump that may not be a tail call,
+ * or a byte at which no instruction starts. After such a byte decoding continues at
+ * the next one, to find targets in other functions.
+ *
+ * Context: Any. Pure: reads only @code, writes only @map.
+ */
+void branches_scan_function(const struct branch_map *map, const u8 *code, size_t len,
+			    unsigned long addr, bool (*is_thunk)(unsigned long addr))
+{
+	bool opaque = is_static_call_tramp(code, len), after_jump = false;
+	struct scan_frame frame = { .exact = true };
+	struct insn insn;
+	size_t pos, data;
+
+	branch_map_add(map, addr);
+	for (pos = 0; pos < len && !is_int3_padding(code + pos, len - pos);
+	     pos += insn.length) {
+		data = cfi_data_size(code + pos, len - pos);
+		if (data) {
+			branch_map_add_range(map, addr + pos, data + 1);
+			insn.length = data;
+			continue;
+		}
+		if (is_debugger_breakpoint(code + pos, after_jump) ||
+		    insn_decode(&insn, code + pos, len - pos, INSN_MODE_64)) {
+			opaque = true;
+			insn.length = 1;
+			continue;
+		}
+		if (branch_map_add_insn(map, &frame, &insn, addr + pos, is_thunk))
+			opaque = true;
+		scan_frame_apply_insn(&frame, &insn);
+		after_jump = insn_never_falls_through(&insn);
+		if (!after_jump)
+			continue;
+		insn.length += thunk_filler_size(&insn, code + pos + insn.length,
+						 len - pos - insn.length);
+		scan_frame_recall_jump(&frame, addr + pos + insn.length);
+	}
+	if (opaque)
+		branch_map_add_range(map, addr, len);
+}
+EXPORT_SYMBOL_IF_KUNIT(branches_scan_function);
