@@ -13,7 +13,7 @@ help:
 	@echo 'make build         the kernel, its modules and the initramfs, in build/obj/guest'
 	@echo 'make reference     the base with its own kprobes, in build/obj/reference'
 	@echo 'make ftrace        the kernel'"'"'s own tests of tracing, on that and on ours'
-	@echo 'make bench         both measured, side by side: half an hour; QUICK=1: 5 minutes'
+	@echo 'make bench         both measured, side by side: 10 minutes; QUICK=1: 5 minutes'
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make modes         jumps in kernels that preempt, or are compiled, in other ways'
 	@echo 'make configs       do our files compile in 30 other configurations? 15 minutes'
