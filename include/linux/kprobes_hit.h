@@ -129,8 +129,7 @@ static __always_inline unsigned long kprobe_hash(const struct kprobe_table *tabl
 	return ((unsigned long)addr * GOLDEN_RATIO_PRIME) >> table->shift;
 }
 
-struct kprobe *kprobe_find_further(const struct kprobe_table *table, unsigned long i,
-				   const void *addr);
+struct kprobe *kprobe_find_further(const void *addr);
 
 /*
  * kprobe_find_near() - The site at an address, if it is in its first or second slot
@@ -151,15 +150,10 @@ static __always_inline struct kprobe *kprobe_find_near(const void *addr)
 /* kprobe_find() - Inline get_kprobe() */
 static __always_inline struct kprobe *kprobe_find(const void *addr)
 {
-	const struct kprobe_table *table = rcu_dereference_raw(kprobe_table);
-	unsigned long i = kprobe_hash(table, addr);
-	struct kprobe *kp = rcu_dereference_raw(table->slot[i]);
+	struct kprobe *kp = kprobe_find_near(addr);
 
-	if (unlikely(kp->addr != addr)) {
-		kp = rcu_dereference_raw(table->slot[i + 1]);
-		if (kp->addr != addr)
-			return kprobe_find_further(table, i, addr);
-	}
+	if (unlikely(kp->addr != addr))
+		return kprobe_find_further(addr);
 	/* Never NULL: tell the compiler, which does not infer it from the access. */
 	if (!kp)
 		__builtin_unreachable();

@@ -72,16 +72,15 @@ noinstr struct kprobe *get_kprobe(void *addr)
 
 /**
  * kprobe_find_further() - Find the site at an address that is not in its first slots
- * @table: The hash.
- * @i: The first slot.
  * @addr: The address.
  *
  * Context: See get_kprobe().
  * Return: The site's struct kprobe, or NULL.
  */
-noinstr struct kprobe *kprobe_find_further(const struct kprobe_table *table, unsigned long i,
-					   const void *addr)
+noinstr struct kprobe *kprobe_find_further(const void *addr)
 {
+	const struct kprobe_table *table = rcu_dereference_raw(kprobe_table);
+	unsigned long i = kprobe_hash(table, addr);
 	struct kprobe *kp;
 
 	for (;;) {
