@@ -5,7 +5,7 @@
 . ./lib.sh
 
 failslab=/sys/kernel/debug/failslab
-results=/sys/kernel/debug/kunit/kprobes/results
+results=/sys/kernel/debug/kunit/kprobes-memory/results
 
 [ -d $failslab ] || skip_all "no CONFIG_FAILSLAB, or not in debugfs"
 modprobe -r test_kprobes 2>/dev/null

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What the kernel exports to its own code only: these tests have to be built in. */
+#include <linux/cleanup.h>
+#include <linux/preempt.h>
+
+#include "interrupt.h"
+#include "probes.h"
+
+/* Code that keeps handlers away is like a handler. */
+static void busy_code_is_interrupted(struct kunit *test)
+{
+	kpt_register_for_interrupt(test);
+	kpt_clear_journal();
+	kprobe_busy_begin();
+	kpt_wait_for_interrupt();
+	KUNIT_EXPECT_EQ(test, kpt_call(TARGET), TARGET->result);
+	kprobe_busy_end();
+	kpt_expect_interrupt(test);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, HITS_NEST ? "cC" : "");
+	KUNIT_EXPECT_EQ(test, kpt_test_probe('b')->kp.nmissed, 2);
+	KUNIT_EXPECT_EQ(test, kpt_test_probe('c')->kp.nmissed, HITS_NEST ? 1 : 2);
+	KUNIT_EXPECT_EQ(test, kpt_test_probe('d')->kp.nmissed, 0);
+	EXPECT_CALL(test, TARGET, "cbCB");
+}
+
+static void entries_are_known(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	kprobe_opcode_t *start = place->function;
+
+	KUNIT_EXPECT_EQ(test, kprobe_on_func_entry(NULL, place->symbol, 0), 0);
+	KUNIT_EXPECT_EQ(test, kprobe_on_func_entry(start, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, kprobe_on_func_entry(NULL, place->symbol, 9), -EINVAL);
+	KUNIT_EXPECT_EQ(test, kprobe_on_func_entry(start, NULL, 9), -EINVAL);
+	KUNIT_EXPECT_EQ(test, kprobe_on_func_entry(start + 9, NULL, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, kprobe_on_func_entry(start, place->symbol, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, kprobe_on_func_entry(NULL, NULL, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, kprobe_on_func_entry(NULL, "kprobes_test_no_such_function", 0),
+			-ENOENT);
+}
+
+static void blacklist_is_known(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_blacklisted;
+
+	KUNIT_EXPECT_TRUE(test, within_kprobe_blacklist(start));
+	KUNIT_EXPECT_TRUE(test, within_kprobe_blacklist(start + 1));
+	KUNIT_EXPECT_TRUE(test, within_kprobe_blacklist((unsigned long)kprobes_test_noinstr));
+	KUNIT_EXPECT_FALSE(test, within_kprobe_blacklist((unsigned long)kprobes_test_target));
+}
+
+static int save_running(struct test_probe *p, struct pt_regs *regs)
+{
+	p->data = (unsigned long)kprobe_running();
+	return 0;
+}
+
+static struct kprobe *site_at(const struct kprobe *a)
+{
+	guard(preempt)();
+	return get_kprobe(a->addr);
+}
+
+/* What architectures see is nobody's to free: one of them unregisters it. */
+static void site_is_no_probe(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = kpt_post_probe('a', place->symbol), *site;
+
+	kpt_test_probe('a')->act = save_running;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, kpt_probe('b', place->symbol));
+	site = site_at(a);
+	KUNIT_ASSERT_NOT_NULL(test, site);
+	KUNIT_EXPECT_PTR_NE(test, site, a);
+	KUNIT_EXPECT_PTR_EQ(test, site->addr, a->addr);
+	EXPECT_CALL(test, place, "baA");
+	KUNIT_EXPECT_PTR_EQ(test, (struct kprobe *)kpt_test_probe('a')->data, site);
+
+	unregister_kprobe(site);
+	EXPECT_CALL(test, place, "");
+	KUNIT_EXPECT_TRUE(test, kpt_is_linked(a));
+	KUNIT_EXPECT_TRUE(test, kprobe_disabled(a));
+	KUNIT_EXPECT_PTR_EQ(test, site_at(a), site);
+
+	KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
+	EXPECT_CALL(test, place, "aA");
+	unregister_kprobe(a);
+	EXPECT_CALL(test, place, "");
+}
+static struct kunit_case kprobes_builtin_cases[] = {
+	KUNIT_CASE(busy_code_is_interrupted),
+	KUNIT_CASE_PARAM(entries_are_known, kpt_place_gen_params),
+	KUNIT_CASE(blacklist_is_known),
+	KUNIT_CASE_PARAM(site_is_no_probe, kpt_place_gen_params),
+	{ }
+};
+
+static struct kunit_suite kprobes_builtin_suite = {
+	.name = "kprobes-builtin",
+	.suite_init = kpt_start_suite,
+	.init = kpt_start_test,
+	.exit = kpt_end_test,
+	.test_cases = kprobes_builtin_cases,
+};
+
+kunit_test_suite(kprobes_builtin_suite);

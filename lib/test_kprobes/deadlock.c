@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Handlers must not register or change probes: the interrupted task may hold the mutex. */
+#include <linux/string.h>
+
+#include "probes.h"
+
+static int change_probes_before(struct test_probe *p, struct pt_regs *regs)
+{
+	kpt_try_to_change_probes();
+	return 0;
+}
+
+static void change_probes_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	kpt_post_handler(kp, regs, flags);
+	if (current == kpt_tester)
+		kpt_try_to_change_probes();
+}
+
+/* All of them are asked for by a handler in vain, and by the test with success. */
+static void handler_cannot_change_probes(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = kpt_post_probe('a', place->symbol);
+	struct kprobe *b = kpt_probe('b', OTHER_TARGET->symbol);
+	struct kprobe *c = kpt_probe('c', OTHER_TARGET->symbol);
+	struct kprobe *d = kpt_probe('d', OTHER_TARGET->symbol);
+	struct kprobe given;
+
+	kpt_test_probe('a')->act = change_probes_before;
+	a->post_handler = change_probes_after;
+	d->flags = KPROBE_FLAG_DISABLED;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, c);
+	ASSERT_REGISTERED(test, d);
+	kpt_leave_results(b);
+	memcpy(&given, b, sizeof(given));
+
+	EXPECT_CALL(test, place, "a----A----");
+	EXPECT_UNTOUCHED(test, b, &given);
+	KUNIT_EXPECT_FALSE(test, kprobe_disabled(c));
+	KUNIT_EXPECT_TRUE(test, kprobe_disabled(d));
+	EXPECT_CALL(test, OTHER_TARGET, "c");
+
+	ASSERT_REGISTERED(test, b);
+	KUNIT_EXPECT_EQ(test, disable_kprobe(c), 0);
+	KUNIT_EXPECT_EQ(test, enable_kprobe(d), 0);
+	EXPECT_CALL(test, OTHER_TARGET, "bd");
+}
+
+static int unregister_before(struct test_probe *p, struct pt_regs *regs)
+{
+	struct kprobe *c = &kpt_test_probe('c')->kp;
+
+	unregister_kprobe(c);
+	unregister_kprobes(&c, 1);
+	return 0;
+}
+
+/* As nothing is returned, the kernel warns of it, once. */
+static void handler_cannot_unregister(struct kunit *test)
+{
+	struct kprobe *a = kpt_post_probe('a', TRACED->symbol);
+	struct kprobe *b = kpt_post_probe('b', TARGET->symbol);
+	struct kprobe *c = kpt_probe('c', OTHER_TARGET->symbol);
+
+	kpt_test_probe('a')->act = unregister_before;
+	kpt_test_probe('b')->act = unregister_before;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, c);
+	EXPECT_CALL(test, TRACED, "aA");
+	EXPECT_CALL(test, OTHER_TARGET, "c");
+	EXPECT_CALL(test, TARGET, "bB");
+	EXPECT_CALL(test, OTHER_TARGET, "c");
+	KUNIT_EXPECT_TRUE(test, kpt_is_linked(c));
+	KUNIT_EXPECT_NOT_NULL(test, c->addr);
+
+	unregister_kprobe(c);
+	EXPECT_CALL(test, OTHER_TARGET, "");
+}
+
+static struct kunit_case kprobes_deadlock_cases[] = {
+	KUNIT_CASE_PARAM(handler_cannot_change_probes, kpt_place_gen_params),
+	KUNIT_CASE(handler_cannot_unregister),
+	{ }
+};
+
+static struct kunit_suite kprobes_deadlock_suite = {
+	.name = "kprobes-deadlock",
+	.suite_init = kpt_start_suite,
+	.init = kpt_start_test,
+	.exit = kpt_end_test,
+	.test_cases = kprobes_deadlock_cases,
+};
+
+kunit_test_suite(kprobes_deadlock_suite);

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0
+/* An interrupt, at a time that the test chooses, which hits probes. */
+#include <linux/delay.h>
+#include <linux/irqflags.h>
+#include <linux/preempt.h>
+
+#include "interrupt.h"
+#include "probes.h"
+
+/**
+ * struct interruption - A timer whose interrupt calls TARGET
+ * @timer:	The timer.
+ * @hardirq:	It came in hard interrupt context.
+ * @done:	It came.
+ * @wrong:	TARGET did not return what it should.
+ */
+static struct interruption {
+	struct hrtimer timer;
+	bool hardirq;
+	bool done;
+	bool wrong;
+} interruption;
+
+enum hrtimer_restart kpt_interrupt(struct hrtimer *timer)
+{
+	interruption.hardirq = in_hardirq();
+	interruption.wrong = kpt_call(TARGET) != TARGET->result;
+	WRITE_ONCE(interruption.done, true);
+	return HRTIMER_NORESTART;
+}
+
+/* Let an interrupt come on this CPU now. Preemption is off, interrupts are on. */
+void kpt_wait_for_interrupt(void)
+{
+	unsigned long count = 0;
+
+	interruption.done = false;
+	hrtimer_start(&interruption.timer, ns_to_ktime(100 * NSEC_PER_USEC),
+		      HRTIMER_MODE_REL_PINNED_HARD);
+	while (!READ_ONCE(interruption.done) && count++ < 1000 * 1000)
+		udelay(1);
+}
+
+void kpt_expect_interrupt(struct kunit *test)
+{
+	hrtimer_cancel(&interruption.timer);
+	KUNIT_ASSERT_TRUE(test, interruption.done);
+	KUNIT_EXPECT_TRUE(test, interruption.hardirq);
+	KUNIT_EXPECT_FALSE(test, interruption.wrong);
+}
+
+void kpt_prepare_interrupt(enum hrtimer_restart (*function)(struct hrtimer *timer))
+{
+	hrtimer_init(&interruption.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	interruption.timer.function = function;
+}
+
+void kpt_register_for_interrupt(struct kunit *test)
+{
+	struct kprobe *b = kpt_post_probe('b', TARGET->symbol);
+	struct kprobe *c = kpt_post_probe('c', TARGET->symbol);
+	struct kprobe *d = kpt_probe('d', TARGET->symbol);
+
+	kpt_prepare_interrupt(kpt_interrupt);
+	c->flags = KPROBE_FLAG_REENTRANT;
+	d->flags = KPROBE_FLAG_REENTRANT | KPROBE_FLAG_DISABLED;
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, c);
+	ASSERT_REGISTERED(test, d);
+}
+
+int kpt_act_wait_for_interrupt(struct test_probe *p, struct pt_regs *regs)
+{
+	p->data = irqs_disabled();
+	if (!p->data)
+		kpt_wait_for_interrupt();
+	return 0;
+}

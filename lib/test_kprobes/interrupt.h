@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* An interrupt, at a time that the test chooses, which hits probes. */
+#ifndef _TEST_KPROBES_INTERRUPT_H
+#define _TEST_KPROBES_INTERRUPT_H
+
+#include <linux/hrtimer.h>
+
+#include <kunit/test.h>
+
+struct pt_regs;
+struct test_probe;
+
+enum hrtimer_restart kpt_interrupt(struct hrtimer *timer);
+void kpt_wait_for_interrupt(void);
+void kpt_expect_interrupt(struct kunit *test);
+void kpt_prepare_interrupt(enum hrtimer_restart (*function)(struct hrtimer *timer));
+void kpt_register_for_interrupt(struct kunit *test);
+int kpt_act_wait_for_interrupt(struct test_probe *p, struct pt_regs *regs);
+
+#endif /* _TEST_KPROBES_INTERRUPT_H */

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A handler that another CPU stays in for a while. */
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/sched/task.h>
+
+#include "linger.h"
+
+/**
+ * struct lingering - A handler that another CPU stays in for a while
+ * @entered:	It has come there,
+ * @left:	and left.
+ * @task:	Who calls the probed function.
+ */
+static struct lingering {
+	bool entered;
+	bool left;
+	struct task_struct *task;
+} lingering;
+
+void kpt_linger(void)
+{
+	if (current != lingering.task)
+		return;
+	WRITE_ONCE(lingering.entered, true);
+	mdelay(200);
+	WRITE_ONCE(lingering.left, true);
+}
+
+static int call_place(void *place)
+{
+	u64 result = kpt_call(place);
+
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(1);
+	return result != ((const struct place *)place)->result;
+}
+
+/* Let another CPU call a place, until it is in the handler. */
+void kpt_begin_lingering(struct kunit *test, const struct place *place)
+{
+	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+	unsigned long end = jiffies + 20 * HZ;
+
+	lingering = (struct lingering){ };
+	lingering.task = kthread_create(call_place, (void *)place, "kprobes_linger");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(lingering.task));
+	get_task_struct(lingering.task);
+	set_cpus_allowed_ptr(lingering.task, cpumask_of(cpu));
+	wake_up_process(lingering.task);
+	while (!READ_ONCE(lingering.entered) && time_before(jiffies, end))
+		cpu_relax();
+}
+
+/* It is not in the handler any more. */
+void kpt_end_lingering(struct kunit *test)
+{
+	bool left = READ_ONCE(lingering.left);
+
+	KUNIT_EXPECT_EQ(test, kthread_stop_put(lingering.task), 0);
+	KUNIT_EXPECT_TRUE(test, lingering.entered);
+	KUNIT_EXPECT_TRUE(test, left);
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Load: a thread on each CPU that calls a function, and probes that count all hits. */
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/kthread.h>
+#include <linux/sched/task.h>
+#include <linux/string.h>
+
+#include "load.h"
+#include "targets.h"
+
+struct load kpt_load;
+
+static int be_load(void *unused)
+{
+	unsigned int n = 0;
+	u64 result;
+
+	while (!READ_ONCE(kpt_load.stop)) {
+		result = kpt_load.function(ARG);
+		if (result == kpt_load.result)
+			atomic_inc(&kpt_load.results);
+		else if (result == kpt_load.other)
+			atomic_inc(&kpt_load.others);
+		else
+			atomic_inc(&kpt_load.wrong);
+		if (!(++n % 64))
+			usleep_range(50, 100);
+	}
+	return 0;
+}
+
+void kpt_end_load(void *unused)
+{
+	WRITE_ONCE(kpt_load.stop, true);
+	for (unsigned int i = 0; i < ARRAY_SIZE(kpt_load.threads); i++) {
+		if (!kpt_load.threads[i])
+			continue;
+		kthread_stop_put(kpt_load.threads[i]);
+		kpt_load.threads[i] = NULL;
+	}
+}
+
+/* They are on CPUs of their own at first; one that goes offline leaves them to the others. */
+void kpt_begin_load(struct kunit *test, u64 (*function)(u64 arg), u64 result, u64 other)
+{
+	unsigned int i = 0, cpu;
+
+	kpt_load = (struct load){ .function = function, .result = result, .other = other };
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_end_load, NULL), 0);
+	for_each_online_cpu(cpu) {
+		struct task_struct *task = kthread_create(be_load, NULL, "kprobes_load/%u", cpu);
+
+		KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+		set_cpus_allowed_ptr(task, cpumask_of(cpu));
+		kpt_load.threads[i++] = get_task_struct(task);
+		wake_up_process(task);
+		if (i == ARRAY_SIZE(kpt_load.threads))
+			break;
+	}
+}
+
+void kpt_expect_load(struct kunit *test)
+{
+	kunit_release_action(test, kpt_end_load, NULL);
+	KUNIT_EXPECT_GT(test, atomic_read(&kpt_load.results), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_load.wrong), 0);
+}
+
+struct counting_probe kpt_counting[3];
+
+static int count_hit(struct kprobe *kp, struct pt_regs *regs)
+{
+	atomic_inc(&container_of(kp, struct counting_probe, kp)->hits);
+	return 0;
+}
+
+void kpt_unregister_counting(void *unused)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(kpt_counting); i++)
+		unregister_kprobe(&kpt_counting[i].kp);
+}
+
+struct kprobe *kpt_counting_probe(unsigned int i, unsigned long addr)
+{
+	struct kprobe *kp = &kpt_counting[i].kp;
+
+	kp->addr = (kprobe_opcode_t *)addr;
+	kp->pre_handler = count_hit;
+	return kp;
+}
+
+void kpt_prepare_counting(struct kunit *test)
+{
+	memset(kpt_counting, 0, sizeof(kpt_counting));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_unregister_counting, NULL), 0);
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Probes of a test, and the journal that their handlers write. */
+#include <linux/kallsyms.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "probes.h"
+
+static struct test_probe probes[8];
+
+struct task_struct *kpt_tester;	/* the journal is about this task only */
+char kpt_journal[32];
+static unsigned int journal_length;
+
+void kpt_note(char event)
+{
+	if (journal_length < sizeof(kpt_journal) - 1)
+		kpt_journal[journal_length++] = event;
+}
+
+void kpt_clear_journal(void)
+{
+	memset(kpt_journal, 0, sizeof(kpt_journal));
+	journal_length = 0;
+}
+
+int kpt_pre_handler(struct kprobe *kp, struct pt_regs *regs)
+{
+	struct test_probe *p = container_of(kp, struct test_probe, kp);
+
+	if (current != kpt_tester)
+		return 0;
+	kpt_note('a' + (p - probes));
+	return p->act ? p->act(p, regs) : 0;
+}
+
+void kpt_post_handler(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	struct test_probe *p = container_of(kp, struct test_probe, kp);
+
+	if (current == kpt_tester)
+		kpt_note('A' + (p - probes));
+}
+
+struct test_probe *kpt_test_probe(char name)
+{
+	return &probes[name - 'a'];
+}
+
+/* Make the probe called @name one with a pre handler. */
+struct kprobe *kpt_probe(char name, const char *symbol)
+{
+	struct kprobe *kp = &kpt_test_probe(name)->kp;
+
+	kp->symbol_name = symbol;
+	kp->pre_handler = kpt_pre_handler;
+	return kp;
+}
+
+/* The same, with a post handler, too. */
+struct kprobe *kpt_post_probe(char name, const char *symbol)
+{
+	struct kprobe *kp = kpt_probe(name, symbol);
+
+	kp->post_handler = kpt_post_handler;
+	return kp;
+}
+
+/* That of a probe that has not come as far as registration is still zero. */
+bool kpt_is_linked(const struct kprobe *kp)
+{
+	return (kp->list.next && !list_empty(&kp->list)) || !hlist_unhashed(&kp->hlist);
+}
+
+int kpt_start_suite(struct kunit_suite *suite)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(kpt_places); i++)
+		memcpy(kpt_unprobed_text[i], kpt_text(&kpt_places[i]), TEXT_BYTES);
+	return 0;
+}
+
+int kpt_start_test(struct kunit *test)
+{
+	memset(probes, 0, sizeof(probes));
+	kpt_clear_journal();
+	kpt_tester = current;
+	return 0;
+}
+
+void kpt_end_test(struct kunit *test)
+{
+	struct kprobe *all[ARRAY_SIZE(probes)];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(probes); i++)
+		all[i] = &probes[i].kp;
+	unregister_kprobes(all, ARRAY_SIZE(all));
+	for (i = 0; i < ARRAY_SIZE(kpt_places); i++)
+		KUNIT_EXPECT_MEMEQ(test, kpt_text(&kpt_places[i]), kpt_unprobed_text[i], TEXT_BYTES);
+}
+
+bool kpt_is_in(unsigned long address, const char *function)
+{
+	char name[KSYM_SYMBOL_LEN];
+
+	sprint_symbol_no_offset(name, address);
+	return !strcmp(strim(strreplace(name, '[', '\0')), function);
+}
+
+void kpt_expect_call(struct kunit *test, const struct place *place, const char *events,
+		     int line)
+{
+	kpt_clear_journal();
+	KUNIT_EXPECT_EQ_MSG(test, kpt_call(place), place->result, "at line %d", line);
+	KUNIT_EXPECT_STREQ_MSG(test, kpt_journal, events, "at line %d", line);
+}
+
+int kpt_act_replace(struct test_probe *p, struct pt_regs *regs)
+{
+	instruction_pointer_set(regs, (unsigned long)kprobes_test_replacement);
+	return 1;
+}
+
+int kpt_act_read_bad_address(struct test_probe *p, struct pt_regs *regs)
+{
+	unsigned long value;
+
+	p->data = copy_from_kernel_nofault(&value, BAD_ADDRESS, sizeof(value));
+	return 0;
+}
+
+int kpt_act_call_target(struct test_probe *p, struct pt_regs *regs)
+{
+	for (unsigned long i = 0; i < p->data; i++)
+		if (kpt_call(TARGET) != TARGET->result)
+			kpt_note('!');
+	return 0;
+}
+
+/* What an earlier registration may have left in a probe. */
+void kpt_leave_results(struct kprobe *kp)
+{
+	kp->nmissed = 1812;
+	kp->opcode = 0x5a;
+	kp->number = 1789;
+}
+
+/* Is it not registered, and but for what tells so, its links, as it was given? */
+void kpt_expect_untouched(struct kunit *test, const struct kprobe *kp,
+			  const struct kprobe *given, int line)
+{
+	struct kprobe unlinked;
+
+	memcpy(&unlinked, kp, sizeof(unlinked));
+	unlinked.list = given->list;
+	unlinked.hlist = given->hlist;
+	KUNIT_EXPECT_MEMEQ_MSG(test, &unlinked, given, sizeof(unlinked), "at line %d", line);
+	KUNIT_EXPECT_PTR_EQ_MSG(test, kp->addr, given->addr, "at line %d", line);
+	KUNIT_EXPECT_PTR_EQ_MSG(test, kp->symbol_name, given->symbol_name, "at line %d", line);
+	KUNIT_EXPECT_EQ_MSG(test, kp->offset, given->offset, "at line %d", line);
+	KUNIT_EXPECT_EQ_MSG(test, kp->flags, given->flags, "at line %d", line);
+	KUNIT_EXPECT_FALSE_MSG(test, kpt_is_linked(kp), "at line %d", line);
+}
+
+void kpt_expect_refused(struct kunit *test, struct kprobe *kp, int err, int line)
+{
+	struct kprobe given;
+
+	kpt_leave_results(kp);
+	memcpy(&given, kp, sizeof(given));
+	KUNIT_EXPECT_EQ_MSG(test, register_kprobe(kp), err, "at line %d", line);
+	kpt_expect_untouched(test, kp, &given, line);
+}
+
+/*
+ * Probe 'b' is not registered, 'c' is, 'd' is disabled, and a handler calls: whatever it
+ * asks for takes a mutex that the interrupted task may hold.
+ */
+void kpt_try_to_change_probes(void)
+{
+	struct kprobe *b = &kpt_test_probe('b')->kp;
+	int errors[] = {
+		register_kprobe(b), register_kprobes(&b, 1),
+		disable_kprobe(&kpt_test_probe('c')->kp), enable_kprobe(&kpt_test_probe('d')->kp),
+	};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(errors); i++)
+		kpt_note(errors[i] == -EDEADLK ? '-' : '!');
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What register_kprobe() takes and what it refuses, with which error. */
+#include <linux/jiffies.h>
+#include <linux/string.h>
+
+#include "probes.h"
+
+static void probe_needs_one_place(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', NULL);
+
+	EXPECT_REFUSED(test, a, -EINVAL);
+	a->symbol_name = TARGET->symbol;
+	a->addr = (kprobe_opcode_t *)kprobes_test_target;
+	EXPECT_REFUSED(test, a, -EINVAL);
+	a->addr = NULL;
+	ASSERT_REGISTERED(test, a);
+}
+
+static void symbol_must_exist(struct kunit *test)
+{
+	EXPECT_REFUSED(test, kpt_probe('a', "kprobes_test_no_such_function"), -ENOENT);
+	EXPECT_REFUSED(test, kpt_probe('a', ""), -ENOENT);
+	EXPECT_REFUSED(test, kpt_probe('a', "no_such_module:kprobes_test_target"), -ENOENT);
+}
+
+static void address_must_have_a_symbol(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', NULL);
+
+	a->addr = (kprobe_opcode_t *)PAGE_SIZE;
+	EXPECT_REFUSED(test, a, -ENOENT);
+	a->addr = (kprobe_opcode_t *)BAD_ADDRESS;
+	EXPECT_REFUSED(test, a, -ENOENT);
+	a->addr = (kprobe_opcode_t *)&a;
+	EXPECT_REFUSED(test, a, -ENOENT);
+
+	/* Also when it is an offset that leads there. */
+	a->addr = (kprobe_opcode_t *)1;
+	a->offset = PAGE_SIZE;
+	EXPECT_REFUSED(test, a, -ENOENT);
+}
+
+static void data_is_not_probed(struct kunit *test)
+{
+	int err = IS_ENABLED(CONFIG_KALLSYMS_ALL) ? -EINVAL : -ENOENT;
+	struct kprobe *a = kpt_probe('a', "jiffies");
+
+	EXPECT_REFUSED(test, a, err);
+	a->symbol_name = NULL;
+	a->addr = (kprobe_opcode_t *)&jiffies;
+	EXPECT_REFUSED(test, a, err);
+}
+
+/* A symbol of the kernel that must not be probed, if it has it. */
+static const struct forbidden_symbol {
+	const char *name;
+	bool exists;
+} forbidden_symbols[] = {
+	{ "get_kprobe", true },
+	{ "kprobe_pre_handlers", true },
+	{ "kprobe_post_handlers", true },
+	{ "kprobes_inc_nmissed_count", true },
+	{ "kprobe_busy_begin", true },
+	{ "kprobe_busy_end", true },
+	{ "kprobe_ftrace_handler", IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) },
+	{ "kprobe_flush_task", OWN_RETURN_PROBES },
+	{ "kretprobe_entered", IS_ENABLED(CONFIG_KRETPROBES) },
+	{ "kretprobe_seek_call", OWN_RETURN_PROBES },
+	{ "kretprobe_take_uncached", OWN_RETURN_PROBES },
+	{ "kretprobe_put_uncached", OWN_RETURN_PROBES },
+	{ "kretprobe_find_ret_addr", OWN_RETURN_PROBES },
+	{ "__kretprobe_trampoline", OWN_RETURN_PROBES },
+	{ "preempt_schedule_notrace", IS_ENABLED(CONFIG_X86) && IS_ENABLED(CONFIG_PREEMPTION) },
+#ifdef CONFIG_X86
+	{ "kprobe_int3_handler", true },
+	{ "kprobe_fault_handler", true },
+	{ "kprobe_fixup_fault", true },
+	{ "kprobe_copy_done", IS_ENABLED(CONFIG_X86_64) },
+	{ "kprobe_post_stub", IS_ENABLED(CONFIG_X86_64) },
+	{ "kretprobe_returned", IS_ENABLED(CONFIG_X86_64) && IS_ENABLED(CONFIG_KRETPROBES) },
+	{ "emulate_insn", true },
+	{ "exc_int3", true },
+	{ "asm_exc_int3", true },
+	{ "asm_exc_page_fault", true },
+	{ "entry_SYSCALL_64", IS_ENABLED(CONFIG_X86_64) },
+	{ "error_entry", IS_ENABLED(CONFIG_X86_64) },
+	{ "ftrace_regs_caller", IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_REGS) },
+	{ "ftrace_caller", IS_ENABLED(CONFIG_DYNAMIC_FTRACE) },
+	{ "ftrace_stub", IS_ENABLED(CONFIG_FUNCTION_TRACER) },
+	{ "return_to_handler", IS_ENABLED(CONFIG_FUNCTION_GRAPH_TRACER) },
+	{ "__x86_return_thunk", IS_ENABLED(CONFIG_MITIGATION_RETHUNK) },
+	{ "retbleed_return_thunk", IS_ENABLED(CONFIG_MITIGATION_UNRET_ENTRY) },
+	{ "srso_return_thunk", IS_ENABLED(CONFIG_MITIGATION_SRSO) },
+	{ "srso_alias_return_thunk", IS_ENABLED(CONFIG_MITIGATION_SRSO) },
+	{ "srso_alias_safe_ret", IS_ENABLED(CONFIG_MITIGATION_SRSO) },
+	{ "call_depth_return_thunk", IS_ENABLED(CONFIG_MITIGATION_CALL_DEPTH_TRACKING) },
+	{ "__x86_indirect_thunk_rax",
+	  IS_ENABLED(CONFIG_X86_64) && IS_ENABLED(CONFIG_MITIGATION_RETPOLINE) },
+#endif
+};
+
+KUNIT_ARRAY_PARAM_DESC(forbidden_symbol, forbidden_symbols, name);
+
+static void forbidden_symbol_is_not_probed(struct kunit *test)
+{
+	const struct forbidden_symbol *symbol = test->param_value;
+
+	if (!symbol->exists)
+		kunit_skip(test, "not in this kernel");
+	EXPECT_REFUSED(test, kpt_probe('a', symbol->name), -EINVAL);
+}
+
+static void blacklisted_function_is_not_probed(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', "kprobes_test_blacklisted");
+
+	EXPECT_REFUSED(test, a, -EINVAL);
+	EXPECT_REFUSED(test, kpt_probe('a', "kprobes_test_noinstr"), -EINVAL);
+	/* RCU need not watch where a CPU idles. */
+	EXPECT_REFUSED(test, kpt_probe('a', "kprobes_test_idle"), -EINVAL);
+
+	/* Not anywhere inside either. */
+	a->symbol_name = NULL;
+	for (a->offset = 0; a->offset < 8; a->offset++) {
+		a->addr = (kprobe_opcode_t *)kprobes_test_blacklisted;
+		EXPECT_REFUSED(test, a, -EINVAL);
+		a->addr = (kprobe_opcode_t *)kprobes_test_noinstr;
+		EXPECT_REFUSED(test, a, -EINVAL);
+		a->addr = (kprobe_opcode_t *)kprobes_test_idle;
+		EXPECT_REFUSED(test, a, -EINVAL);
+	}
+}
+
+static void cfi_preamble_is_not_probed(struct kunit *test)
+{
+	if (!IS_ENABLED(CONFIG_CFI_CLANG))
+		kunit_skip(test, "no CFI");
+	EXPECT_REFUSED(test, kpt_probe('a', "__cfi_kprobes_test_target"), -EINVAL);
+}
+
+static void kernel_init_text_is_not_probed(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', "start_kernel");
+
+	if (system_state < SYSTEM_RUNNING)
+		kunit_skip(test, "it is still there");
+	EXPECT_REFUSED(test, a, -EINVAL);
+}
+
+/* The kernel warns of each way once. */
+static void probe_is_registered_once(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	struct kprobe *b = kpt_probe('b', TARGET->symbol);
+	struct kprobe *c = kpt_probe('c', TRACED->symbol);
+	struct kprobe *with_registered[] = { b, a }, *with_double[] = { b, c, b };
+	struct kprobe before, given = *b, other = *c;
+
+	ASSERT_REGISTERED(test, a);
+	before = *a;
+	KUNIT_EXPECT_EQ(test, register_kprobe(a), -EINVAL);
+	KUNIT_EXPECT_EQ(test, register_kprobes(with_registered, 2), -EINVAL);
+	KUNIT_EXPECT_MEMEQ(test, a, &before, sizeof(before));
+	EXPECT_UNTOUCHED(test, b, &given);
+	EXPECT_CALL(test, TARGET, "a");
+
+	KUNIT_EXPECT_EQ(test, register_kprobes(with_double, 3), -EINVAL);
+	EXPECT_UNTOUCHED(test, b, &given);
+	EXPECT_UNTOUCHED(test, c, &other);
+	EXPECT_CALL(test, TARGET, "a");
+	EXPECT_CALL(test, TRACED, "");
+
+	/* As a symbol and an address would both be given, this is no repetition. */
+	unregister_kprobe(a);
+	EXPECT_REFUSED(test, a, -EINVAL);
+	EXPECT_CALL(test, TARGET, "");
+}
+
+/*
+ * What a caller may have done to the address of a registered probe, which was meant for
+ * the place @given.
+ */
+enum rewriting { CLEARED, FUNCTION, ELSEWHERE, REWRITINGS };
+
+static void rewrite_address(struct kprobe *kp, const struct place *given, enum rewriting how)
+{
+	kp->symbol_name = how == CLEARED ? given->symbol : NULL;
+	kp->addr = how == CLEARED ? NULL :
+		   (kprobe_opcode_t *)kpt_text(how == FUNCTION ? given : OTHER_TARGET);
+}
+
+/* It is known by more than that. */
+static void rewritten_probe_is_registered_once(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = kpt_probe('a', place->symbol);
+	struct kprobe *b = kpt_probe('b', OTHER_TRACED->symbol);
+	struct kprobe *both[] = { b, a };
+	kprobe_opcode_t *rewritten;
+
+	for (enum rewriting how = CLEARED; how < REWRITINGS; how++) {
+		a->symbol_name = place->symbol;
+		a->addr = NULL;
+		ASSERT_REGISTERED(test, a);
+		rewrite_address(a, place, how);
+		rewritten = a->addr;
+		KUNIT_EXPECT_EQ(test, register_kprobe(a), -EINVAL);
+		KUNIT_EXPECT_EQ(test, register_kprobes(both, 2), -EINVAL);
+		KUNIT_EXPECT_PTR_EQ(test, a->addr, rewritten);
+		KUNIT_EXPECT_TRUE(test, kpt_is_linked(a));
+		KUNIT_EXPECT_FALSE(test, kpt_is_linked(b));
+		EXPECT_CALL(test, place, "a");
+		EXPECT_CALL(test, OTHER_TARGET, "");
+		EXPECT_CALL(test, OTHER_TRACED, "");
+		unregister_kprobe(a);
+		EXPECT_CALL(test, place, "");
+	}
+}
+
+static void rewritten_probe_is_unregistered(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = kpt_probe('a', place->symbol);
+	struct kprobe *b = kpt_probe('b', place->symbol);
+
+	ASSERT_REGISTERED(test, b);
+	for (enum rewriting how = CLEARED; how < REWRITINGS; how++) {
+		a->symbol_name = place->symbol;
+		a->addr = NULL;
+		ASSERT_REGISTERED(test, a);
+		EXPECT_CALL(test, place, "ab");
+		rewrite_address(a, place, how);
+		unregister_kprobe(a);
+		EXPECT_CALL(test, place, "b");
+		KUNIT_EXPECT_FALSE(test, kpt_is_linked(a));
+	}
+}
+
+static struct kunit_case kprobes_register_cases[] = {
+	KUNIT_CASE(probe_needs_one_place),
+	KUNIT_CASE(symbol_must_exist),
+	KUNIT_CASE(address_must_have_a_symbol),
+	KUNIT_CASE(data_is_not_probed),
+	KUNIT_CASE_PARAM(forbidden_symbol_is_not_probed, forbidden_symbol_gen_params),
+	KUNIT_CASE(blacklisted_function_is_not_probed),
+	KUNIT_CASE(cfi_preamble_is_not_probed),
+	KUNIT_CASE(kernel_init_text_is_not_probed),
+	KUNIT_CASE(probe_is_registered_once),
+	KUNIT_CASE_PARAM(rewritten_probe_is_registered_once, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(rewritten_probe_is_unregistered, kpt_place_gen_params),
+	{ }
+};
+
+static struct kunit_suite kprobes_register_suite = {
+	.name = "kprobes-register",
+	.suite_init = kpt_start_suite,
+	.init = kpt_start_test,
+	.exit = kpt_end_test,
+	.test_cases = kprobes_register_cases,
+};
+
+kunit_test_suite(kprobes_register_suite);

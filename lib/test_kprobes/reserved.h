@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Instructions of the test module that others patch, or find by their address. */
+#ifndef _TEST_KPROBES_RESERVED_H
+#define _TEST_KPROBES_RESERVED_H
+
+void kpt_probe_reserved_early(void);
+
+#endif /* _TEST_KPROBES_RESERVED_H */

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What entry and return handlers see, and what they may do. */
+#include <linux/ptrace.h>
+#include <linux/string.h>
+
+#include "return_probes.h"
+
+static void return_is_seen(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', place->symbol);
+
+	ASSERT_RETURN_PROBED(test, r);
+	for (int i = 0; i < 2; i++) {
+		kpt_test_kretprobe('r')->value = 0;
+		EXPECT_CALL(test, place, "rR");
+		KUNIT_EXPECT_EQ(test, kpt_test_kretprobe('r')->value, (unsigned long)place->result);
+	}
+	unregister_kretprobe(r);
+	EXPECT_CALL(test, place, "");
+	KUNIT_EXPECT_EQ(test, r->nmissed, 0);
+	KUNIT_EXPECT_EQ(test, r->kp.nmissed, 0);
+	KUNIT_EXPECT_EQ(test, r->maxactive, 0);
+}
+
+static void return_handlers_are_optional(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', place->symbol);
+	struct kretprobe *s = kpt_return_probe('s', place->symbol);
+	struct kretprobe *t = kpt_return_probe('t', place->symbol);
+
+	r->handler = NULL;
+	r->entry_handler = NULL;
+	s->handler = NULL;
+	t->entry_handler = NULL;
+	ASSERT_RETURN_PROBED(test, r);
+	EXPECT_CALL(test, place, "");
+	ASSERT_RETURN_PROBED(test, s);
+	EXPECT_CALL(test, place, "s");
+	ASSERT_RETURN_PROBED(test, t);
+	EXPECT_CALL(test, place, "sT");
+	unregister_kretprobe(r);
+	unregister_kretprobe(s);
+	EXPECT_CALL(test, place, "T");
+}
+
+#ifdef CONFIG_HAVE_FUNCTION_ARG_ACCESS_API
+static int keep_argument(struct test_kretprobe *p, struct kretprobe_instance *ri,
+			 struct pt_regs *regs)
+{
+	p->data = regs_get_kernel_argument(regs, 0);
+	return 0;
+}
+
+static void entry_handler_gets_arguments(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+
+	kpt_test_kretprobe('r')->on_entry = keep_argument;
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', place->symbol));
+	EXPECT_CALL(test, place, "rR");
+	KUNIT_EXPECT_EQ(test, kpt_test_kretprobe('r')->data, ARG);
+}
+#else
+static void entry_handler_gets_arguments(struct kunit *test)
+{
+	kunit_skip(test, "no access to arguments");
+}
+#endif
+
+static int decline(struct test_kretprobe *p, struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	return p->data;
+}
+
+/* Its instance is free again at once. */
+static void entry_handler_declines_a_call(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', place->symbol);
+
+	r->maxactive = 1;
+	kpt_test_kretprobe('r')->on_entry = decline;
+	ASSERT_RETURN_PROBED(test, r);
+	for (int i = 0; i < 3; i++) {
+		kpt_test_kretprobe('r')->data = i - 1;
+		EXPECT_CALL(test, place, i == 1 ? "rR" : "r");
+	}
+
+	/* Who shares the call is not concerned. */
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('s', place->symbol));
+	EXPECT_CALL(test, place, "srS");
+	KUNIT_EXPECT_EQ(test, r->nmissed, 0);
+}
+
+static void return_address_is_known(struct kunit *test)
+{
+	const struct host *host = test->param_value;
+	static const char names[] = "rst";
+
+	for (unsigned int i = 0; names[i]; i++)
+		ASSERT_RETURN_PROBED(test, kpt_return_probe(names[i], host->symbol));
+	EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, "tsrRST");
+	for (unsigned int i = 0; names[i]; i++) {
+		unsigned long caller = kpt_test_kretprobe(names[i])->caller;
+
+		KUNIT_EXPECT_TRUE_MSG(test, kpt_is_in(caller, "kprobes_test_visit"), "%pS",
+				      (void *)caller);
+		KUNIT_EXPECT_EQ(test, caller, kpt_test_kretprobe('r')->caller);
+	}
+}
+
+#ifdef CONFIG_HAVE_FUNCTION_ERROR_INJECTION
+static void change_value(struct test_kretprobe *p, struct kretprobe_instance *ri,
+			 struct pt_regs *regs)
+{
+	regs_set_return_value(regs, p->data);
+}
+
+/* The next handler sees what the one before it has left, and so does the caller. */
+static void return_value_is_changed(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+
+	kpt_test_kretprobe('r')->on_return = change_value;
+	kpt_test_kretprobe('r')->data = 1812;
+	kpt_test_kretprobe('s')->on_return = change_value;
+	kpt_test_kretprobe('s')->data = 1789;
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', place->symbol));
+	KUNIT_EXPECT_EQ(test, (unsigned long)kpt_call(place), 1812);
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('s', place->symbol));
+	KUNIT_EXPECT_EQ(test, (unsigned long)kpt_call(place), 1789);
+	KUNIT_EXPECT_EQ(test, kpt_test_kretprobe('r')->value, (unsigned long)place->result);
+	KUNIT_EXPECT_EQ(test, kpt_test_kretprobe('s')->value, 1812);
+}
+#else
+static void return_value_is_changed(struct kunit *test)
+{
+	kunit_skip(test, "no access to the return value");
+}
+#endif
+
+static void expect_descent(struct kunit *test, const struct host *host, unsigned int depth,
+			   const char *events, int line)
+{
+	struct descent descent = { .host = host, .depth = depth - 1 };
+
+	kpt_expect_visit(test, host, kpt_descend, &descent, events, line);
+}
+
+/* Call a host that calls itself, and so on, so many times. */
+#define EXPECT_DESCENT(test, host, depth, events)	\
+	expect_descent(test, host, depth, events, __LINE__)
+
+static void probed_function_calls_itself(struct kunit *test)
+{
+	const struct host *host = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', host->symbol);
+	static const struct {
+		int maxactive;
+		const char *events;
+		int missed;
+	} cases[] = {
+		{ 0, "rrrrrRRRRR", 0 },
+		{ -1, "rrrrrRRRRR", 0 },
+		{ 5, "rrrrrRRRRR", 0 },
+		{ 4, "rrrrRRRR", 1 },
+		{ 1, "rR", 4 },
+	};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++) {
+		r->kp.addr = NULL;
+		r->maxactive = cases[i].maxactive;
+		ASSERT_RETURN_PROBED(test, r);
+		KUNIT_EXPECT_EQ(test, r->nmissed, 0);
+		EXPECT_DESCENT(test, host, 5, cases[i].events);
+		KUNIT_EXPECT_EQ(test, r->nmissed, cases[i].missed);
+		EXPECT_DESCENT(test, host, 5, cases[i].events);
+		KUNIT_EXPECT_EQ(test, r->nmissed, 2 * cases[i].missed);
+		unregister_kretprobe(r);
+		KUNIT_EXPECT_EQ(test, r->kp.nmissed, 0);
+	}
+}
+
+/* Fill the data, from end to end, with the number of the call. */
+static int write_data(struct test_kretprobe *p, struct kretprobe_instance *ri,
+		      struct pt_regs *regs)
+{
+	memset(ri->data, ++p->data, p->rp.data_size);
+	return 0;
+}
+
+static void check_data(struct test_kretprobe *p, struct kretprobe_instance *ri,
+		       struct pt_regs *regs)
+{
+	if (memchr_inv(ri->data, p->data--, p->rp.data_size))
+		kpt_note('!');
+}
+
+static void each_call_has_data_of_its_own(struct kunit *test)
+{
+	static const size_t sizes[] = { 0, 1, 60, KRETPROBE_MAX_DATA_SIZE };
+	const struct host *host = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', host->symbol);
+
+	kpt_test_kretprobe('r')->on_entry = write_data;
+	kpt_test_kretprobe('r')->on_return = check_data;
+	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++) {
+		r->kp.addr = NULL;
+		r->data_size = sizes[i];
+		ASSERT_RETURN_PROBED(test, r);
+		EXPECT_DESCENT(test, host, 5, "rrrrrRRRRR");
+		unregister_kretprobe(r);
+	}
+}
+
+static int call_both(void *unused)
+{
+	if (kpt_call(TARGET) != TARGET->result || kpt_call(TRACED) != TRACED->result)
+		return 0;
+	return VISITED;
+}
+
+static void probed_functions_call_each_other(struct kunit *test)
+{
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', HOST->symbol));
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('s', TRACED_HOST->symbol));
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('t', TARGET->symbol));
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('u', TRACED->symbol));
+	EXPECT_VISIT(test, HOST, call_both, NULL, "rtTuUR");
+	EXPECT_VISIT(test, TRACED_HOST, call_both, NULL, "stTuUS");
+	EXPECT_VISIT(test, HOST, kpt_descend, (&(struct descent){ TRACED_HOST, 1 }), "rsSR");
+	EXPECT_VISIT(test, TRACED_HOST, kpt_descend, (&(struct descent){ HOST, 2 }), "srrRRS");
+}
+
+static void return_probes_share_a_function(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', place->symbol);
+	struct kretprobe *s = kpt_return_probe('s', place->symbol);
+	struct kretprobe *t = kpt_return_probe('t', place->symbol);
+
+	ASSERT_RETURN_PROBED(test, r);
+	ASSERT_RETURN_PROBED(test, s);
+	EXPECT_CALL(test, place, "srRS");
+	ASSERT_RETURN_PROBED(test, t);
+	EXPECT_CALL(test, place, "tsrRST");
+	unregister_kretprobe(s);
+	EXPECT_CALL(test, place, "trRT");
+	unregister_kretprobe(t);
+	EXPECT_CALL(test, place, "rR");
+	unregister_kretprobe(r);
+	EXPECT_CALL(test, place, "");
+}
+
+static void probes_and_return_probes_share_a_function(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = kpt_probe('a', place->symbol);
+	struct kprobe *b = kpt_post_probe('b', place->symbol);
+	struct kretprobe *r = kpt_return_probe('r', place->symbol);
+	struct kretprobe *s = kpt_return_probe('s', place->symbol);
+
+	ASSERT_REGISTERED(test, a);
+	ASSERT_RETURN_PROBED(test, r);
+	EXPECT_CALL(test, place, "raR");
+	ASSERT_REGISTERED(test, b);
+	EXPECT_CALL(test, place, "braBR");
+	ASSERT_RETURN_PROBED(test, s);
+	EXPECT_CALL(test, place, "sbraBRS");
+	unregister_kretprobe(r);
+	EXPECT_CALL(test, place, "sbaBS");
+	unregister_kprobe(a);
+	unregister_kprobe(b);
+	EXPECT_CALL(test, place, "sS");
+	unregister_kretprobe(s);
+	EXPECT_CALL(test, place, "");
+}
+
+/*
+ * A handler after that of a return probe lets another function run in place of
+ * the probed one, which is probed itself. That returns for both of them.
+ */
+static void path_is_changed_on_the_way_to_a_return(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kretprobe *s = kpt_return_probe('s', "kprobes_test_replacement");
+	u64 result;
+
+	if (place->call != kprobes_test_target && !IS_ENABLED(CONFIG_64BIT))
+		kunit_skip(test, "arguments differ in size");
+
+	kpt_test_probe('a')->act = kpt_act_replace;
+	ASSERT_REGISTERED(test, kpt_probe('a', place->symbol));
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', place->symbol));
+	ASSERT_RETURN_PROBED(test, s);
+	result = kpt_call(place);
+	KUNIT_EXPECT_EQ(test, result, REPLACED);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "rasSR");
+	KUNIT_EXPECT_EQ(test, kpt_test_kretprobe('r')->value, REPLACED);
+	KUNIT_EXPECT_EQ(test, kpt_test_kretprobe('r')->caller, kpt_test_kretprobe('s')->caller);
+
+	unregister_kretprobe(s);
+	kpt_clear_journal();
+	result = kpt_call(place);
+	KUNIT_EXPECT_EQ(test, result, REPLACED);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "raR");
+}
+
+static struct kunit_case kretprobes_handlers_cases[] = {
+	KUNIT_CASE_PARAM(return_is_seen, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(return_handlers_are_optional, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(entry_handler_gets_arguments, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(entry_handler_declines_a_call, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(return_address_is_known, kpt_host_gen_params),
+	KUNIT_CASE_PARAM(return_value_is_changed, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(probed_function_calls_itself, kpt_host_gen_params),
+	KUNIT_CASE_PARAM(each_call_has_data_of_its_own, kpt_host_gen_params),
+	KUNIT_CASE(probed_functions_call_each_other),
+	KUNIT_CASE_PARAM(return_probes_share_a_function, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(probes_and_return_probes_share_a_function, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(path_is_changed_on_the_way_to_a_return, kpt_place_gen_params),
+	{ }
+};
+
+static struct kunit_suite kretprobes_handlers_suite = {
+	.name = "kretprobes-handlers",
+	.suite_init = kpt_start_return_suite,
+	.init = kpt_start_return_test,
+	.exit = kpt_end_return_test,
+	.test_cases = kretprobes_handlers_cases,
+};
+
+kunit_test_suite(kretprobes_handlers_suite);

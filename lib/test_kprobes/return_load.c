@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Return probes come and go while all CPUs call the function. */
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/irq_work.h>
+#include <linux/llist.h>
+
+#include "load.h"
+#include "return_probes.h"
+
+/*
+ * Two return probes that all tasks hit; how often they have, how often these calls have
+ * returned, and how often a handler was not told whose it is.
+ */
+static struct kretprobe owned[2];
+static atomic_t owned_entries, owned_returns, orphans;
+
+static void check_owner(struct kretprobe_instance *ri)
+{
+	const struct kretprobe *rp = get_kretprobe(ri);
+
+	if (rp != &owned[0] && rp != &owned[1])
+		atomic_inc(&orphans);
+}
+
+static int enter_owned(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	atomic_inc(&owned_entries);
+	check_owner(ri);
+	return 0;
+}
+
+static int leave_owned(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	atomic_inc(&owned_returns);
+	check_owner(ri);
+	return 0;
+}
+
+static void unregister_owned(void *unused)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(owned); i++)
+		unregister_kretprobe(&owned[i]);
+}
+
+static void prepare_owned(struct kunit *test, const char * const *symbols)
+{
+	memset(owned, 0, sizeof(owned));
+	atomic_set(&owned_entries, 0);
+	atomic_set(&owned_returns, 0);
+	atomic_set(&orphans, 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(owned); i++) {
+		owned[i].kp.symbol_name = symbols[i];
+		owned[i].entry_handler = enter_owned;
+		owned[i].handler = leave_owned;
+	}
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unregister_owned, NULL), 0);
+}
+
+/* So often that a call comes at each moment of their coming and going. */
+static void cycle_owned(struct kunit *test, unsigned int cycles)
+{
+	struct kretprobe *both[] = { &owned[0], &owned[1] };
+
+	while (cycles--) {
+		both[0]->kp.addr = NULL;
+		both[1]->kp.addr = NULL;
+		KUNIT_ASSERT_EQ(test, register_kretprobes(both, 2), 0);
+		usleep_range(100, 1000);
+		if (cycles % 2) {
+			unregister_kretprobes(both, 2);
+		} else {
+			unregister_kretprobe(both[0]);
+			unregister_kretprobe(both[1]);
+		}
+	}
+}
+
+static u64 call_both_places(u64 arg)
+{
+	return kpt_call_mktime64(arg) + kprobes_test_target(arg);
+}
+
+/* As long as a site is armed its return probe has an owner, which comes to handlers. */
+static void return_probes_come_and_go_under_load(struct kunit *test)
+{
+	static const char * const symbols[] = { "mktime64", "kprobes_test_target" };
+	u64 result = TARGET->result + TRACED->result;
+
+	prepare_owned(test, symbols);
+	kpt_begin_load(test, call_both_places, result, result);
+	cycle_owned(test, 100);
+	kpt_expect_load(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&orphans), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&owned_entries), 0);
+	KUNIT_EXPECT_LE(test, atomic_read(&owned_returns), atomic_read(&owned_entries));
+}
+
+static void do_irq_work(struct irq_work *work)
+{
+}
+
+static struct irq_work test_irq_works[8] = {
+	[0 ... 7] = IRQ_WORK_INIT(do_irq_work),
+};
+
+/* What calls of a stopped return probe may need to get rid of their instances. */
+static u64 queue_irq_work(u64 arg)
+{
+	LLIST_HEAD(list);
+	struct llist_node node;
+
+	llist_add_batch(&node, &node, &list);
+	guard(preempt)();
+	irq_work_queue(&test_irq_works[smp_processor_id() % ARRAY_SIZE(test_irq_works)]);
+	return arg;
+}
+
+/* There is no end of hits in hits, and the instances suffice. */
+static void what_gives_instances_back_is_probed(struct kunit *test)
+{
+	static const char * const symbols[] = { "llist_add_batch", "irq_work_queue" };
+	struct kretprobe *r = kpt_return_probe('r', HOST->symbol);
+
+	prepare_owned(test, symbols);
+	kpt_begin_load(test, queue_irq_work, ARG, ARG);
+	cycle_owned(test, 100);
+	KUNIT_EXPECT_EQ(test, owned[0].nmissed + owned[1].nmissed, 0);
+
+	/* Also when it is another one that has been stopped. */
+	owned[0].kp.addr = NULL;
+	owned[1].kp.addr = NULL;
+	ASSERT_RETURN_PROBED(test, &owned[0]);
+	ASSERT_RETURN_PROBED(test, &owned[1]);
+	for (unsigned int i = 0; i < 5; i++) {
+		r->kp.addr = NULL;
+		ASSERT_RETURN_PROBED(test, r);
+		kpt_put_to_sleep(test, HOST, 8);
+		unregister_kretprobe(r);
+		EXPECT_WAKING(test);
+	}
+	KUNIT_EXPECT_EQ(test, owned[0].nmissed + owned[1].nmissed, 0);
+	kpt_expect_load(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&orphans), 0);
+	kunit_release_action(test, unregister_owned, NULL);
+	for (unsigned int i = 0; i < ARRAY_SIZE(test_irq_works); i++)
+		irq_work_sync(&test_irq_works[i]);
+}
+
+static struct kunit_case kretprobes_load_cases[] = {
+	KUNIT_CASE_SLOW(return_probes_come_and_go_under_load),
+	KUNIT_CASE_SLOW(what_gives_instances_back_is_probed),
+	{ }
+};
+
+static struct kunit_suite kretprobes_load_suite = {
+	.name = "kretprobes-load",
+	.suite_init = kpt_start_return_suite,
+	.init = kpt_start_return_test,
+	.exit = kpt_end_return_test,
+	.test_cases = kretprobes_load_cases,
+};
+
+kunit_test_suite(kretprobes_load_suite);

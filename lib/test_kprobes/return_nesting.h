@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Handlers of return probes, and return-probed functions, that are interrupted. */
+#ifndef _TEST_KPROBES_RETURN_NESTING_H
+#define _TEST_KPROBES_RETURN_NESTING_H
+
+#include "return_probes.h"
+
+void kpt_interrupt_return_handler(struct test_kretprobe *p, struct kretprobe_instance *ri,
+				  struct pt_regs *regs);
+int kpt_be_interrupted_inside(void *unused);
+
+#endif /* _TEST_KPROBES_RETURN_NESTING_H */

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Tasks that sleep, migrate or end inside of a return-probed function; instances. */
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/irq_work.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+
+#include "linger.h"
+#include "return_probes.h"
+
+static int doze(void *unused)
+{
+	schedule_timeout_uninterruptible(1);
+	return VISITED;
+}
+
+static void probed_function_sleeps(struct kunit *test)
+{
+	const struct host *host = test->param_value;
+
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', host->symbol));
+	kpt_put_to_sleep(test, host, 1);
+	EXPECT_VISIT(test, host, doze, NULL, "rR");
+	EXPECT_WAKING(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->entries), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), 2);
+	KUNIT_EXPECT_EQ(test, kpt_test_kretprobe('r')->rp.nmissed, 0);
+}
+
+static int migrate(void *unused)
+{
+	unsigned int other = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+
+	return set_cpus_allowed_ptr(current, cpumask_of(other)) ? 0 : VISITED;
+}
+
+static int note_cpu(struct test_kretprobe *p, struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	p->data = smp_processor_id();
+	return 0;
+}
+
+static void compare_cpu(struct test_kretprobe *p, struct kretprobe_instance *ri,
+			struct pt_regs *regs)
+{
+	if (p->data == smp_processor_id())
+		kpt_note('!');
+}
+
+/* An instance that comes back on another CPU is as good as any. */
+static void probed_function_migrates(struct kunit *test)
+{
+	const struct host *host = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', host->symbol);
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two CPUs");
+	r->maxactive = 1;
+	kpt_test_kretprobe('r')->on_entry = note_cpu;
+	kpt_test_kretprobe('r')->on_return = compare_cpu;
+	ASSERT_RETURN_PROBED(test, r);
+	for (int i = 0; i < 5; i++) {
+		EXPECT_VISIT(test, host, migrate, NULL, "rR");
+		KUNIT_EXPECT_EQ(test, migrate(NULL), VISITED);
+	}
+	KUNIT_EXPECT_EQ(test, r->nmissed, 0);
+	set_cpus_allowed_ptr(current, cpu_possible_mask);
+}
+
+static bool is_seen(const struct host *host)
+{
+	kpt_clear_journal();
+	kprobes_test_visit(host, kpt_do_nothing_inside, NULL);
+	return !strcmp(kpt_journal, "rR");
+}
+
+/* A while after it has ended, its instances are free again. */
+static void task_ends_in_a_probed_function(struct kunit *test)
+{
+	const struct host *host = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', host->symbol);
+	unsigned long end = jiffies + PATIENCE;
+
+	r->maxactive = 1;
+	ASSERT_RETURN_PROBED(test, r);
+	for (int i = 0; i < 3; i++) {
+		kpt_send_task(test, host, kpt_exit_inside);
+		EXPECT_WAKING(test);
+		while (!is_seen(host) && time_before(jiffies, end))
+			usleep_range(100, 200);
+		KUNIT_EXPECT_STREQ(test, kpt_journal, "rR");
+		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->entries), 2 * (i + 1));
+		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), i + 1);
+	}
+}
+
+/* A number that the caller gives is that of instances, no more and no less. */
+static void maxactive_is_kept(struct kunit *test)
+{
+	const struct host *host = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', host->symbol);
+
+	r->maxactive = 12;
+	ASSERT_RETURN_PROBED(test, r);
+	for (int i = 1; i <= 3; i++) {
+		kpt_put_to_sleep(test, host, 17);
+		EXPECT_WAKING(test);
+		KUNIT_EXPECT_EQ(test, r->nmissed, 5 * i);
+		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->entries), 12 * i);
+		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), 12 * i);
+	}
+	kpt_put_to_sleep(test, host, 12);
+	EXPECT_WAKING(test);
+	KUNIT_EXPECT_EQ(test, r->nmissed, 15);
+}
+
+/*
+ * Without such a number there are enough, at the latest when as many have been
+ * needed before. Making more takes a moment, which a task that comes to sleep
+ * does not give.
+ */
+static void instances_become_more(struct kunit *test)
+{
+	unsigned int initial = max(10, 2 * num_possible_cpus());
+	const struct host *host = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', host->symbol);
+	int missed = 0;
+
+	if (IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK) || initial > ARRAY_SIZE(kpt_sleepers) / 3)
+		kunit_skip(test, "there are as many as there will be");
+	ASSERT_RETURN_PROBED(test, r);
+	for (unsigned int i = 0; i < ARRAY_SIZE(kpt_sleepers); i++) {
+		kpt_send_task(test, host, kpt_sleep_inside);
+		if (r->nmissed != missed)
+			msleep(20);
+		missed = r->nmissed;
+	}
+	EXPECT_WAKING(test);
+	KUNIT_EXPECT_LT(test, missed, 10);
+
+	atomic_set(&kpt_test_kretprobe('r')->returns, 0);
+	kpt_put_to_sleep(test, host, ARRAY_SIZE(kpt_sleepers));
+	EXPECT_WAKING(test);
+	KUNIT_EXPECT_EQ(test, r->nmissed, missed);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), ARRAY_SIZE(kpt_sleepers));
+}
+
+static void call_in_flight_at_registration_is_not_seen(struct kunit *test)
+{
+	const struct host *host = test->param_value;
+
+	kpt_put_to_sleep(test, host, 2);
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', host->symbol));
+	EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, "rR");
+	EXPECT_WAKING(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), 1);
+}
+
+static atomic_t late_returns;
+
+static int count_late_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	atomic_inc(&late_returns);
+	return 0;
+}
+
+static void destroy(void *rp)
+{
+	unregister_kretprobe(rp);
+	memset(rp, 0x5a, sizeof(struct kretprobe));
+	kfree(rp);
+}
+
+static struct kretprobe *create(struct kunit *test, const struct host *host, int maxactive)
+{
+	struct kretprobe *rp = kzalloc(sizeof(*rp), GFP_KERNEL);
+	int err;
+
+	KUNIT_ASSERT_NOT_NULL(test, rp);
+	rp->kp.symbol_name = host->symbol;
+	rp->handler = count_late_return;
+	rp->maxactive = maxactive;
+	rp->data_size = 100;
+	err = register_kretprobe(rp);
+	if (err)
+		kfree(rp);
+	KUNIT_ASSERT_EQ(test, err, 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, destroy, rp), 0);
+	return rp;
+}
+
+/* The memory of a return probe is its owner's at once, even if calls are in flight. */
+static void call_outlives_its_return_probe(struct kunit *test)
+{
+	const struct host *host = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', host->symbol);
+
+	atomic_set(&late_returns, 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		struct kretprobe *older, *newer;
+
+		r->kp.addr = NULL;
+		older = create(test, host, 0);
+		ASSERT_RETURN_PROBED(test, r);
+		newer = create(test, host, 2);
+		kpt_put_to_sleep(test, host, 3);
+		KUNIT_EXPECT_EQ(test, newer->nmissed, 1);
+		kunit_release_action(test, destroy, older);
+		kunit_release_action(test, destroy, newer);
+		if (i == 1)
+			unregister_kretprobe(r);
+		EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, i == 1 ? "" : "rR");
+		EXPECT_WAKING(test);
+		EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, i == 1 ? "" : "rR");
+		KUNIT_EXPECT_EQ(test, atomic_read(&late_returns), 0);
+		unregister_kretprobe(r);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), 10);
+}
+
+static int linger_at_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	kpt_linger();
+	return 0;
+}
+
+static void unregistering_waits_for_return_handlers(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', place->symbol);
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two CPUs");
+	for (int entry = 0; entry < 2; entry++) {
+		r->kp.addr = NULL;
+		r->entry_handler = entry ? linger_at_return : NULL;
+		r->handler = entry ? NULL : linger_at_return;
+		ASSERT_RETURN_PROBED(test, r);
+		kpt_begin_lingering(test, place);
+		unregister_kretprobe(r);
+		kpt_end_lingering(test);
+	}
+}
+
+/**
+ * struct hog - A task that gives nobody else its CPU
+ * @host:	Where it makes instances run short before.
+ * @ready:	It has done so.
+ * @done:	It has ended.
+ */
+static struct hog {
+	const struct host *host;
+	bool ready;
+	bool done;
+} hog;
+
+static int be_hog(void *unused)
+{
+	struct descent descent = { .host = hog.host, .depth = max(10, 2 * num_possible_cpus()) };
+
+	kprobes_test_visit(hog.host, kpt_descend, &descent);
+	WRITE_ONCE(hog.ready, true);
+	mdelay(300);
+	WRITE_ONCE(hog.done, true);
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(1);
+	return 0;
+}
+
+static void unpin_tester(void *unused)
+{
+	set_cpus_allowed_ptr(current, cpu_possible_mask);
+}
+
+/*
+ * What a return probe that has run short of instances has left to process context is done
+ * when it has been unregistered: it is about memory that is freed then. That cannot be while
+ * a hog has the CPU.
+ */
+static void unregistering_waits_for_work(struct kunit *test)
+{
+	unsigned int cpu = cpumask_last(cpu_online_mask);
+	struct kretprobe *r = kpt_return_probe('r', HOST->symbol);
+	struct task_struct *task;
+	unsigned long start;
+	bool done, late;
+
+	if (IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK) || num_online_cpus() < 2)
+		kunit_skip(test, "needs instances that become more, and two CPUs");
+	KUNIT_ASSERT_EQ(test, 0, set_cpus_allowed_ptr(current,
+						      cpumask_of(cpumask_first(cpu_online_mask))));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unpin_tester, NULL), 0);
+	ASSERT_RETURN_PROBED(test, r);
+	hog = (struct hog){ .host = HOST };
+	task = kthread_create(be_hog, NULL, "kprobes_hog");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	set_cpus_allowed_ptr(task, cpumask_of(cpu));
+	sched_set_fifo(task);
+	wake_up_process(task);
+	while (!READ_ONCE(hog.ready))
+		cpu_relax();
+	start = jiffies;
+	unregister_kretprobe(r);
+	done = READ_ONCE(hog.done);
+	late = time_after(jiffies, start + HZ / 2);
+	kthread_stop_put(task);
+	if (late)
+		kunit_skip(test, "others may have got the hog's CPU meanwhile");
+	KUNIT_EXPECT_TRUE(test, done);
+}
+
+static struct kunit_case kretprobes_tasks_cases[] = {
+	KUNIT_CASE_PARAM(probed_function_sleeps, kpt_host_gen_params),
+	KUNIT_CASE_PARAM(probed_function_migrates, kpt_host_gen_params),
+	KUNIT_CASE_PARAM(task_ends_in_a_probed_function, kpt_host_gen_params),
+	KUNIT_CASE_PARAM(maxactive_is_kept, kpt_host_gen_params),
+	KUNIT_CASE_PARAM(instances_become_more, kpt_host_gen_params),
+	KUNIT_CASE_PARAM(call_in_flight_at_registration_is_not_seen, kpt_host_gen_params),
+	KUNIT_CASE_PARAM(call_outlives_its_return_probe, kpt_host_gen_params),
+	KUNIT_CASE_PARAM(unregistering_waits_for_return_handlers, kpt_place_gen_params),
+	KUNIT_CASE(unregistering_waits_for_work),
+	{ }
+};
+
+static struct kunit_suite kretprobes_tasks_suite = {
+	.name = "kretprobes-tasks",
+	.suite_init = kpt_start_return_suite,
+	.init = kpt_start_return_test,
+	.exit = kpt_end_return_test,
+	.test_cases = kretprobes_tasks_cases,
+};
+
+kunit_test_suite(kretprobes_tasks_suite);

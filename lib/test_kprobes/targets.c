@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Functions that tests probe and call. */
+#include <linux/jiffies.h>
+#include <linux/kallsyms.h>
+#include <linux/kprobes.h>
+#include <linux/string.h>
+#include <linux/time.h>
+
+#include <kunit/test.h>
+
+#include "targets.h"
+
+/* Functions to probe. Always called by address: nothing is known of their registers. */
+
+noinline u64 kprobes_test_target(u64 arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg * 3 + 1;
+}
+
+noinline u64 kprobes_test_other_target(u64 arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg * 5 + 2;
+}
+
+noinline u64 kprobes_test_replacement(u64 arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg * 7 + 3;
+}
+
+noinline u64 kprobes_test_blacklisted(u64 arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg * 11 + 4;
+}
+
+NOKPROBE_SYMBOL(kprobes_test_blacklisted);
+
+noinstr noinline u64 kprobes_test_noinstr(u64 arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg * 13 + 5;
+}
+
+__cpuidle noinline u64 kprobes_test_idle(u64 arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg * 19 + 7;
+}
+
+/* Exported functions outside of lib/, which ftrace knows. Hardly anybody calls them. */
+
+u64 kpt_call_mktime64(u64 arg)
+{
+	return mktime64(arg, 1, 1, 0, 0, 0);
+}
+
+static u64 call_nsecs_to_jiffies64(u64 arg)
+{
+	return nsecs_to_jiffies64(arg * NSEC_PER_SEC);
+}
+
+const struct place kpt_places[PLACES] = {
+	{ "kprobes_test_target", kprobes_test_target, kprobes_test_target, ARG * 3 + 1 },
+	{ "mktime64", mktime64, kpt_call_mktime64, 410227200 },
+	{ "kprobes_test_other_target", kprobes_test_other_target, kprobes_test_other_target,
+	  ARG * 5 + 2 },
+	{ "nsecs_to_jiffies64", nsecs_to_jiffies64, call_nsecs_to_jiffies64, (u64)ARG * HZ },
+};
+
+/* The text of the places when none of them is probed. */
+u8 kpt_unprobed_text[PLACES][TEXT_BYTES];
+
+/* To read it by its name would be a reference to what is inside: no place for a jump. */
+const void *kpt_text(const struct place *place)
+{
+	const void *start = dereference_function_descriptor(place->function);
+
+	OPTIMIZER_HIDE_VAR(start);
+	return start;
+}
+
+const void *kpt_place_gen_params(const void *prev, char *desc)
+{
+	const struct place *next = prev ? prev + sizeof(*next) : TARGET;
+
+	if (next > TRACED)
+		return NULL;
+	strscpy(desc, next->symbol, KUNIT_PARAM_DESC_SIZE);
+	return next;
+}
+
+u64 kpt_call(const struct place *place)
+{
+	u64 (*function)(u64 arg) = place->call;
+
+	OPTIMIZER_HIDE_VAR(function);
+	return function(ARG);
+}

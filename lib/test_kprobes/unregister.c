@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Probes are unregistered: whose caller may free them then. */
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+
+#include "linger.h"
+#include "probes.h"
+
+static void unregistered_probe_is_left_alone(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = kpt_probe('a', place->symbol);
+	struct kprobe *b = kpt_probe('b', place->symbol);
+	struct kprobe *c = kpt_probe('c', place->symbol);
+	struct kprobe *all[] = { a, b, c };
+
+	a->addr = (kprobe_opcode_t *)kprobes_test_other_target;
+	unregister_kprobe(a);
+	KUNIT_EXPECT_NULL(test, a->addr);
+	unregister_kprobe(a);
+	KUNIT_EXPECT_NULL(test, a->addr);
+
+	/* Where another probe is, and in an array with probes that are registered. */
+	ASSERT_REGISTERED(test, b);
+	a->addr = b->addr;
+	unregister_kprobe(a);
+	KUNIT_EXPECT_NULL(test, a->addr);
+	KUNIT_EXPECT_NOT_NULL(test, b->addr);
+	EXPECT_CALL(test, place, "b");
+	ASSERT_REGISTERED(test, c);
+	unregister_kprobes(all, ARRAY_SIZE(all));
+	EXPECT_CALL(test, place, "");
+	KUNIT_EXPECT_FALSE(test, kpt_is_linked(b));
+	KUNIT_EXPECT_FALSE(test, kpt_is_linked(c));
+	unregister_kprobe(b);
+	KUNIT_EXPECT_NULL(test, b->addr);
+}
+
+static int linger_before(struct kprobe *kp, struct pt_regs *regs)
+{
+	kpt_linger();
+	return 0;
+}
+
+static void linger_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	kpt_linger();
+}
+
+/* Then its memory is free to go, the handler's text, too. */
+static void unregistering_waits_for_handlers(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = kpt_probe('a', place->symbol);
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two CPUs");
+	for (int post = 0; post < 2; post++) {
+		for (int optimized = 0; optimized < 2; optimized++) {
+			a->addr = NULL;
+			a->pre_handler = post ? NULL : linger_before;
+			a->post_handler = post ? linger_after : NULL;
+			ASSERT_REGISTERED(test, a);
+			if (optimized)
+				msleep(500);	/* for a jump, where that can be */
+			kpt_begin_lingering(test, place);
+			unregister_kprobe(a);
+			kpt_end_lingering(test);
+		}
+	}
+}
+
+static void nothing_is_unregistered(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+
+	ASSERT_REGISTERED(test, a);
+	unregister_kprobes(&a, 0);
+	unregister_kprobes(&a, -1);
+	unregister_kprobes(NULL, 0);
+	EXPECT_CALL(test, TARGET, "a");
+}
+
+static struct kunit_case kprobes_unregister_cases[] = {
+	KUNIT_CASE_PARAM(unregistered_probe_is_left_alone, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(unregistering_waits_for_handlers, kpt_place_gen_params),
+	KUNIT_CASE(nothing_is_unregistered),
+	{ }
+};
+
+static struct kunit_suite kprobes_unregister_suite = {
+	.name = "kprobes-unregister",
+	.suite_init = kpt_start_suite,
+	.init = kpt_start_test,
+	.exit = kpt_end_test,
+	.test_cases = kprobes_unregister_cases,
+};
+
+kunit_test_suite(kprobes_unregister_suite);

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Faults of a probed instruction are fixed up as those of an unprobed one. */
+#include <linux/mman.h>
+#include <linux/mm.h>
+
+#include "snippets.h"
+
+static const struct fault {
+	const char *desc;
+	const char *snippet;
+	unsigned long address;
+} faults[] = {
+	{ "load, page fault", "fault_load", (unsigned long)BAD_ADDRESS },
+	{ "load, not canonical", "fault_load", BIT(63) },
+	{ "store, page fault", "fault_store", (unsigned long)BAD_ADDRESS },
+	{ "user access, page fault", "fault_user", PAGE_SIZE },
+};
+
+KUNIT_ARRAY_PARAM_DESC(fault, faults, desc);
+
+static void run_fault(const struct fault *fault, unsigned int input)
+{
+	kpt_set_input(input);
+	kpt_state.di = fault->address;
+	kpt_clear_journal();
+	kpt_run_snippet(kpt_find_snippet(fault->snippet));
+}
+
+static struct cpu_state *expect_unprobed_fault(struct kunit *test, const struct fault *fault)
+{
+	struct cpu_state *expected = kunit_kcalloc(test, INPUTS, sizeof(*expected), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, expected);
+	for (unsigned int i = 0; i < INPUTS; i++) {
+		run_fault(fault, i);
+		KUNIT_ASSERT_EQ(test, kpt_state.bx, ~0ULL);
+		expected[i] = kpt_state;
+	}
+	return expected;
+}
+
+/* The fixup is reached as if there were no probe, and the instruction has not run. */
+static void fault_is_fixed_up(struct kunit *test)
+{
+	const struct fault *fault = test->param_value;
+	const struct cpu_state *expected = expect_unprobed_fault(test, fault);
+	struct kprobe *a, *b = kpt_probe('b', TARGET->symbol);
+
+	ASSERT_REGISTERED(test, b);
+	for (int post = 0; post < 2; post++) {
+		a = kpt_snippet_probe('a', kpt_find_snippet(fault->snippet), post);
+		ASSERT_REGISTERED(test, a);
+		for (unsigned int i = 0; i < INPUTS; i++) {
+			run_fault(fault, i);
+			KUNIT_ASSERT_STREQ(test, kpt_journal, "a");
+			kpt_expect_state(test, &expected[i], post ? "with a post handler" : "probed",
+					 i);
+			EXPECT_CALL(test, TARGET, "b");
+		}
+		unregister_kprobe(a);
+	}
+}
+
+/* Some more so in a handler. */
+static void skipped_fault_is_fixed_up(struct kunit *test)
+{
+	const struct fault *fault = test->param_value;
+	const struct snippet *snippet = kpt_find_snippet(fault->snippet);
+	struct kprobe *a = kpt_post_probe('a', TRACED->symbol);
+	struct kprobe *b = kpt_snippet_probe('b', snippet, true);
+	struct cpu_state expected;
+
+	run_fault(fault, 1);
+	expected = kpt_state;
+	kpt_test_probe('a')->act = kpt_act_run_snippet;
+	kpt_test_probe('a')->data = (unsigned long)snippet;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	kpt_set_input(1);
+	kpt_state.di = fault->address;
+	EXPECT_CALL(test, TRACED, "aA");
+	kpt_expect_state(test, &expected, "skipped", 1);
+	KUNIT_EXPECT_EQ(test, b->nmissed, 1);
+}
+
+/* A fault that is dealt with lets the instruction run again, and the probe be hit again. */
+static void fault_may_sleep(struct kunit *test)
+{
+	struct kprobe *a = kpt_snippet_probe('a', kpt_find_snippet("fault_user"), true);
+	unsigned long page;
+
+	page = kunit_vm_mmap(test, NULL, 0, 2 * PAGE_SIZE, PROT_READ | PROT_WRITE,
+			     MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	KUNIT_ASSERT_LT(test, page, TASK_SIZE);
+	ASSERT_REGISTERED(test, a);
+	for (int i = 0; i < 2; i++) {
+		kpt_set_input(0);
+		kpt_state.di = page;
+		kpt_clear_journal();
+		kpt_run_snippet(kpt_find_snippet("fault_user"));
+		KUNIT_EXPECT_STREQ(test, kpt_journal, i ? "aA" : "aaA");
+		KUNIT_EXPECT_EQ(test, kpt_state.ax, 0);
+		KUNIT_EXPECT_TRUE(test, kpt_state.flags & X86_EFLAGS_IF);
+	}
+
+	/* The same without a post handler. */
+	unregister_kprobe(a);
+	a = kpt_snippet_probe('a', kpt_find_snippet("fault_user"), false);
+	ASSERT_REGISTERED(test, a);
+	kpt_set_input(0);
+	kpt_state.di = page + PAGE_SIZE;
+	kpt_clear_journal();
+	kpt_run_snippet(kpt_find_snippet("fault_user"));
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "aa");
+	KUNIT_EXPECT_EQ(test, kpt_state.ax, 0);
+}
+
+static struct kunit_case kprobes_x86_faults_cases[] = {
+	KUNIT_CASE_PARAM(fault_is_fixed_up, fault_gen_params),
+	KUNIT_CASE_PARAM(skipped_fault_is_fixed_up, fault_gen_params),
+	KUNIT_CASE(fault_may_sleep),
+	{ }
+};
+
+static struct kunit_suite kprobes_x86_faults_suite = {
+	.name = "kprobes-x86-faults",
+	.suite_init = kpt_start_suite,
+	.init = kpt_start_test,
+	.exit = kpt_end_test,
+	.test_cases = kprobes_x86_faults_cases,
+};
+
+kunit_test_suite(kprobes_x86_faults_suite);

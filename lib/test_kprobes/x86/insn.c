@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Each kind of instruction does the same with a probe as without. */
+#include <asm/vsyscall.h>
+
+#include "snippets.h"
+
+static void insn_does_the_same(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	const struct cpu_state *expected = kpt_unprobed_states(test, snippet);
+	struct kprobe *a;
+
+	for (int post = 0; post < 2; post++) {
+		a = kpt_snippet_probe('a', snippet, post);
+		ASSERT_REGISTERED(test, a);
+		KUNIT_EXPECT_PTR_EQ(test, a->addr, (void *)kpt_insn_address(snippet));
+		kpt_expect_same(test, snippet, expected, post);
+		KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+		unregister_kprobe(a);
+	}
+	kpt_set_input(0);
+	kpt_clear_journal();
+	kpt_run_snippet(snippet);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "");
+	kpt_expect_state(test, &expected[0], "probed no more", 0);
+}
+
+static void skipped_insn_does_the_same(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	const struct cpu_state *expected = kpt_unprobed_states(test, snippet);
+	struct kprobe *a = kpt_post_probe('a', TRACED->symbol);
+	struct kprobe *b = kpt_snippet_probe('b', snippet, true);
+
+	kpt_register_skipping(test, a, snippet);
+	ASSERT_REGISTERED(test, b);
+	kpt_expect_skipped(test, a, b, expected, "aA");
+}
+
+static void inside_of_insn_is_not_probed(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	struct kprobe *a = kpt_snippet_probe('a', snippet, false);
+
+	for (int i = 1; i < snippet->length; i++) {
+		a->addr = (kprobe_opcode_t *)kpt_insn_address(snippet) + i;
+		EXPECT_REFUSED(test, a, -EILSEQ);
+	}
+}
+
+/* The instruction after the return is INT3. */
+static void trap_is_not_probed(struct kunit *test)
+{
+	const struct snippet *ret = kpt_find_snippet("ret");
+	struct kprobe *a = kpt_snippet_probe('a', ret, false);
+
+	a->offset = ret->length;
+	EXPECT_REFUSED(test, a, -EOPNOTSUPP);
+}
+
+/* Instructions that are not run, and cannot be probed: where each of them is. */
+extern const u8 kprobes_test_unprobeable_offsets[], kprobes_test_unprobeable_offsets_end[];
+void kprobes_test_unprobeable(void);
+
+#define UNPROBEABLE(insn)						\
+	"880:	" insn "\n"						\
+	".pushsection .rodata.kprobes_test_unprobeable, \"a\"\n"	\
+	"	.byte 880b - kprobes_test_unprobeable\n"		\
+	".popsection\n"
+
+asm(".pushsection .rodata.kprobes_test_unprobeable, \"a\"\n"
+    "kprobes_test_unprobeable_offsets:\n"
+    ".popsection\n"
+    ".pushsection .text\n"
+    ".balign 16\n"
+    ".globl kprobes_test_unprobeable\n"
+    ".type kprobes_test_unprobeable, @function\n"
+    "kprobes_test_unprobeable:\n"
+    ASM_ENDBR
+    UNPROBEABLE("iretq")
+    UNPROBEABLE("lretq")
+    UNPROBEABLE("ljmp *(%rdi)")
+    UNPROBEABLE(INDIRECT "lcall *(%rdi)")
+    UNPROBEABLE("mov %eax, %ss")
+    UNPROBEABLE("lss (%rdi), %eax")
+    UNPROBEABLE("syscall")
+    UNPROBEABLE("sysretq")
+    UNPROBEABLE("swapgs")
+    UNPROBEABLE("int $0x80")
+    UNPROBEABLE("ud1 %eax, %eax")
+    UNPROBEABLE("xbegin .")
+    UNPROBEABLE("mov 0(%eip), %eax")
+    RETURN
+    "	int3\n"
+    ".size kprobes_test_unprobeable, . - kprobes_test_unprobeable\n"
+    ".popsection\n"
+    ".pushsection .rodata.kprobes_test_unprobeable, \"a\"\n"
+    "kprobes_test_unprobeable_offsets_end:\n"
+    ".popsection\n");
+STACK_FRAME_NON_STANDARD(kprobes_test_unprobeable);
+
+/* They are where an instruction is: that is not what is wrong with them. */
+static void unprobeable_insn_is_refused(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_unprobeable;
+	struct kprobe *a = kpt_probe('a', NULL);
+	const u8 *offset;
+
+	OPTIMIZER_HIDE_VAR(start);
+	for (offset = kprobes_test_unprobeable_offsets;
+	     offset < kprobes_test_unprobeable_offsets_end; offset++) {
+		a->addr = (kprobe_opcode_t *)(start + *offset);
+		KUNIT_EXPECT_EQ_MSG(test, register_kprobe(a), -EOPNOTSUPP, "offset %u", *offset);
+		unregister_kprobe(a);
+	}
+}
+
+/* A load whose fixup decodes it, and must not find a breakpoint. */
+void kprobes_test_zeropad(void);
+
+asm(".pushsection .text\n"
+    ".balign 16\n"
+    ".globl kprobes_test_zeropad\n"
+    ".type kprobes_test_zeropad, @function\n"
+    "kprobes_test_zeropad:\n"
+    ASM_ENDBR
+    "880:	mov (%rdi), %rax\n"
+    "881:	mov %rax, %rdx\n"
+    RETURN
+    "	int3\n"
+    ".size kprobes_test_zeropad, . - kprobes_test_zeropad\n"
+    ".popsection\n"
+    _ASM_EXTABLE_TYPE(880b, 881b, EX_TYPE_ZEROPAD));
+
+static void load_with_zero_padding_is_not_probed(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_zeropad;
+	struct kprobe *a = kpt_probe('a', NULL);
+
+	OPTIMIZER_HIDE_VAR(start);
+	a->addr = (kprobe_opcode_t *)(start + ENDBR_SIZE);
+	EXPECT_REFUSED(test, a, -EOPNOTSUPP);
+	a->addr = (kprobe_opcode_t *)(start + ENDBR_SIZE + 3);
+	ASSERT_REGISTERED(test, a);
+}
+
+/* Covered by a symbol, and executable, but not the kernel's. */
+static void vsyscall_page_is_not_probed(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', NULL);
+
+	a->addr = (kprobe_opcode_t *)VSYSCALL_ADDR;
+	EXPECT_REFUSED(test, a, IS_ENABLED(CONFIG_X86_VSYSCALL_EMULATION) ? -EINVAL : -ENOENT);
+}
+
+static struct kunit_case kprobes_x86_insn_cases[] = {
+	KUNIT_CASE_PARAM(insn_does_the_same, kpt_snippet_gen_params),
+	KUNIT_CASE_PARAM(skipped_insn_does_the_same, kpt_snippet_gen_params),
+	KUNIT_CASE_PARAM(inside_of_insn_is_not_probed, kpt_snippet_gen_params),
+	KUNIT_CASE(trap_is_not_probed),
+	KUNIT_CASE(unprobeable_insn_is_refused),
+	KUNIT_CASE(load_with_zero_padding_is_not_probed),
+	KUNIT_CASE(vsyscall_page_is_not_probed),
+	{ }
+};
+
+static struct kunit_suite kprobes_x86_insn_suite = {
+	.name = "kprobes-x86-insn",
+	.suite_init = kpt_start_suite,
+	.init = kpt_start_test,
+	.exit = kpt_end_test,
+	.test_cases = kprobes_x86_insn_cases,
+};
+
+kunit_test_suite(kprobes_x86_insn_suite);

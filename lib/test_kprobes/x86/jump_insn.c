@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Instructions that a jump displaces do the same in the detour. */
+#include <linux/sched.h>
+#include <linux/string.h>
+
+#include <asm/text-patching.h>
+
+#include "../optimize.h"
+#include "../return_probes.h"
+#include "jump_snippets.h"
+
+/* The text of the snippet under test, from the instruction on. */
+static u8 unprobed_insn[TEXT_BYTES];
+
+static const u8 *insn_text(const struct snippet *snippet)
+{
+	return (const u8 *)kpt_insn_address(snippet);
+}
+
+static void keep_text(const struct snippet *snippet)
+{
+	memcpy(unprobed_insn, insn_text(snippet), TEXT_BYTES);
+}
+
+/* What follows a breakpoint or a jump is as it was. */
+static void expect_text(struct kunit *test, const struct snippet *snippet, unsigned int changed)
+{
+	KUNIT_EXPECT_MEMEQ(test, insn_text(snippet) + changed, unprobed_insn + changed,
+			   TEXT_BYTES - changed);
+}
+
+static void displaced_insns_do_the_same(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	const struct cpu_state *expected = kpt_unprobed_states(test, snippet);
+	struct kprobe *a = kpt_snippet_probe('a', snippet, false);
+
+	keep_text(snippet);
+	ASSERT_REGISTERED(test, a);
+	ASSERT_OPTIMIZED(test, a);
+	KUNIT_EXPECT_EQ(test, *insn_text(snippet), JMP32_INSN_OPCODE);
+	expect_text(test, snippet, JMP32_INSN_SIZE);
+	kpt_expect_same(test, snippet, expected, false);
+	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+
+	unregister_kprobe(a);
+	expect_text(test, snippet, 0);
+	kpt_set_input(0);
+	kpt_clear_journal();
+	kpt_run_snippet(snippet);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "");
+	kpt_expect_state(test, &expected[0], "probed no more", 0);
+}
+
+static void expect_same_with_post(struct kunit *test, const struct snippet *snippet,
+				  const struct cpu_state *expected, const char *events)
+{
+	for (unsigned int i = 0; i < INPUTS; i++) {
+		kpt_set_input(i);
+		kpt_clear_journal();
+		kpt_run_snippet(snippet);
+		KUNIT_ASSERT_STREQ(test, kpt_journal, events);
+		KUNIT_ASSERT_EQ(test, kpt_pre_ip, kpt_insn_address(snippet) + 1);
+		kpt_expect_state(test, &expected[i], "with a post handler", i);
+	}
+}
+
+/* The first one runs between the handlers, the others after them. */
+static void displaced_insns_do_the_same_with_post_handlers(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	const struct cpu_state *expected = kpt_unprobed_states(test, snippet);
+	struct kprobe *a = kpt_snippet_probe('a', snippet, true);
+	struct kprobe *b = kpt_snippet_probe('b', snippet, false);
+
+	ASSERT_REGISTERED(test, a);
+	expect_same_with_post(test, snippet, expected, "aA");
+	wait_for_kprobe_optimizer();
+	expect_same_with_post(test, snippet, expected, "aA");
+	ASSERT_REGISTERED(test, b);
+	wait_for_kprobe_optimizer();
+	expect_same_with_post(test, snippet, expected, "baA");
+}
+
+/* Also where the detour skips the handlers, and where the breakpoint leads to the detour. */
+static void skipped_displaced_insns_do_the_same(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	struct kprobe *a = kpt_probe('a', TRACED->symbol);
+	struct kprobe *b = kpt_snippet_probe('b', snippet, false);
+	struct cpu_state *expected = kpt_unprobed_states(test, snippet);
+
+	/* In a handler some do other things than elsewhere, probed or not. */
+	kpt_register_skipping(test, a, snippet);
+	for (unsigned int off = 1; off < INPUTS; off += 2) {
+		kpt_set_input(off);
+		EXPECT_CALL(test, TRACED, "a");
+		expected[off] = kpt_state;
+	}
+	ASSERT_REGISTERED(test, b);
+	ASSERT_OPTIMIZED(test, b);
+	kpt_expect_skipped(test, a, b, expected, "a");
+}
+
+/* On the way to a jump and back there are moments of which none must be seen. */
+static void insns_do_the_same_while_they_become_optimized(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	const struct cpu_state *expected = kpt_unprobed_states(test, snippet);
+	struct kprobe *a = kpt_snippet_probe('a', snippet, false);
+	unsigned int rounds = 0;
+
+	ASSERT_REGISTERED(test, a);
+	do {
+		kpt_expect_same(test, snippet, expected, false);
+		cond_resched();
+		if (rounds++ == 1000)
+			wait_for_kprobe_optimizer();
+	} while (!kprobe_optimized(a) && rounds < 1002);
+	ASSERT_OPTIMIZED(test, a);
+	kpt_expect_same(test, snippet, expected, false);
+}
+
+static void unfit_insn_keeps_its_breakpoint(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	const struct cpu_state *expected = kpt_unprobed_states(test, snippet);
+	struct kprobe *a = kpt_snippet_probe('a', snippet, false);
+	struct kprobe *b = kpt_snippet_probe('b', kpt_find_fit("plain"), false);
+
+	keep_text(snippet);
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	ASSERT_OPTIMIZED(test, b);
+	KUNIT_ASSERT_FALSE(test, kprobe_optimized(a));	/* or it cannot be run */
+	KUNIT_EXPECT_EQ(test, *insn_text(snippet), INT3_INSN_OPCODE);
+	expect_text(test, snippet, INT3_INSN_SIZE);
+
+	for (unsigned int i = 0; i < INPUTS; i++) {
+		kpt_set_input(i);
+		kpt_clear_journal();
+		kpt_run_snippet(snippet);
+		kpt_expect_state(test, &expected[i], "with a breakpoint", i);
+	}
+	unregister_kprobe(a);
+	expect_text(test, snippet, 0);
+}
+
+static struct kunit_case optprobes_x86_insn_cases[] = {
+	KUNIT_CASE_PARAM(displaced_insns_do_the_same, kpt_fit_gen_params),
+	KUNIT_CASE_PARAM(displaced_insns_do_the_same_with_post_handlers, kpt_fit_gen_params),
+	KUNIT_CASE_PARAM(skipped_displaced_insns_do_the_same, kpt_fit_gen_params),
+	KUNIT_CASE_PARAM(insns_do_the_same_while_they_become_optimized, kpt_fit_gen_params),
+	KUNIT_CASE_PARAM(unfit_insn_keeps_its_breakpoint, kpt_unfit_gen_params),
+	{ }
+};
+
+static struct kunit_suite optprobes_x86_insn_suite = {
+	.name = "optprobes-x86-insn",
+	.suite_init = kpt_start_jump_suite,
+	.init = kpt_start_return_test,
+	.exit = kpt_end_return_test,
+	.test_cases = optprobes_x86_insn_cases,
+};
+
+kunit_test_suite(optprobes_x86_insn_suite);

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Jumps come and go under load: many at a time, with jump labels, with CPUs. */
+#include <linux/cpu.h>
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/jump_label.h>
+#include <linux/kthread.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+
+#include <asm/text-patching.h>
+
+#include "../load.h"
+#include "../optimize.h"
+#include "../return_probes.h"
+#include "jump_load.h"
+#include "jump_neighbours.h"
+#include "jump_snippets.h"
+
+asm(".pushsection .text\n"
+    ".balign 16\n"
+    ".globl kprobes_test_many\n"
+    ".type kprobes_test_many, @function\n"
+    "kprobes_test_many:\n"
+    ASM_ENDBR
+    "	xor %eax, %eax\n"
+    ".Lkprobes_test_many:\n"
+    ".rept " __stringify(MANY) "\n"
+    "	lea 1(%rax, %rdi), %rax\n"
+    ".endr\n"
+    RETURN
+    "	int3\n"
+    ".size kprobes_test_many, . - kprobes_test_many\n"
+    ".popsection\n");
+
+static unsigned int many_hits;
+
+int kpt_count_one_of_many(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (current == kpt_tester)
+		many_hits++;
+	return 0;
+}
+
+static void expect_many(struct kunit *test, unsigned int hits)
+{
+	many_hits = 0;
+	KUNIT_EXPECT_EQ(test, kprobes_test_many(ARG), MANY * (ARG + 1));
+	KUNIT_EXPECT_EQ(test, many_hits, hits);
+}
+
+static unsigned int count_optimized(struct kprobe **all, unsigned int n)
+{
+	unsigned int optimized = 0;
+
+	while (n--)
+		optimized += kprobe_optimized(all[n]);
+	return optimized;
+}
+
+static void many_probes_are_optimized(struct kunit *test)
+{
+	struct kprobe **all = kunit_kcalloc(test, MANY, sizeof(*all), GFP_KERNEL);
+	struct kprobe *kps = kunit_kcalloc(test, MANY, sizeof(*kps), GFP_KERNEL);
+	const unsigned int offset = ENDBR_SIZE + 2, size = JMP32_INSN_SIZE;
+	u8 *code = kunit_kmalloc(test, MANY * size, GFP_KERNEL);
+	const u8 *start = (const u8 *)kprobes_test_many;
+
+	KUNIT_ASSERT_TRUE(test, all && kps && code);
+	OPTIMIZER_HIDE_VAR(start);	/* objtool wants ENDBRs at what it knows of */
+	start += offset;
+	memcpy(code, start, MANY * size);
+	for (unsigned int i = 0; i < MANY; i++) {
+		kps[i].addr = (kprobe_opcode_t *)start + i * size;
+		kps[i].pre_handler = kpt_count_one_of_many;
+		all[i] = &kps[i];
+	}
+	for (int round = 0; round < 2; round++) {
+		KUNIT_ASSERT_EQ(test, register_kprobes(all, MANY), 0);
+		expect_many(test, MANY);
+		wait_for_kprobe_optimizer();
+		KUNIT_EXPECT_EQ(test, count_optimized(all, MANY), MANY);
+		expect_many(test, MANY);
+		unregister_kprobes(all + MANY / 2, MANY / 2);
+		KUNIT_EXPECT_EQ(test, count_optimized(all, MANY), MANY / 2);
+		expect_many(test, MANY / 2);
+		unregister_kprobes(all, MANY / 2);
+		KUNIT_EXPECT_EQ(test, count_optimized(all, MANY), 0);
+		KUNIT_EXPECT_MEMEQ(test, start, code, MANY * size);
+		expect_many(test, 0);
+	}
+}
+
+/*
+ * A function with a jump label, whose target is inside of what a jump at the first
+ * probed instruction would displace, and with one where there can be a jump.
+ */
+u64 kprobes_test_flipped(u64 arg);
+
+asm(".pushsection .text\n"
+    ".balign 16\n"
+    ".globl kprobes_test_flipped\n"
+    ".type kprobes_test_flipped, @function\n"
+    "kprobes_test_flipped:\n"
+    ASM_ENDBR
+    "	mov %rdi, %rax\n"
+    JUMP_LABEL("1f")
+    ".Lkprobes_test_flipped:\n"
+    "	lea (%rax, %rax), %rax\n"
+    "1:	lea 1(%rax), %rax\n"
+    "	lea 1(%rax), %rax\n"
+    RETURN
+    "	int3\n"
+    ".size kprobes_test_flipped, . - kprobes_test_flipped\n"
+    ".popsection\n");
+
+/* From the function's start. */
+#define FLIPPED_PROBED	(ENDBR_SIZE + 3 + JMP32_INSN_SIZE)
+#define FLIPPED_FIT	(FLIPPED_PROBED + 4 + 4)
+
+#define FLIPS	200
+
+static void jump_label_is_flipped_under_load(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_flipped;
+	struct kprobe *blocked, *fit;
+
+	OPTIMIZER_HIDE_VAR(start);
+	kpt_prepare_counting(test);
+	blocked = kpt_counting_probe(0, start + FLIPPED_PROBED);
+	fit = kpt_counting_probe(1, start + FLIPPED_FIT);
+	ASSERT_REGISTERED(test, blocked);
+	ASSERT_REGISTERED(test, fit);
+	kpt_begin_load(test, kprobes_test_flipped, 2 * ARG + 2, ARG + 2);
+	for (unsigned int i = 0; i < FLIPS; i++) {
+		if (i % 2)
+			static_branch_disable(&kprobes_test_flipped_key);
+		else
+			static_branch_enable(&kprobes_test_flipped_key);
+		if (i % 20 == 5) {
+			ASSERT_OPTIMIZED(test, fit);
+			KUNIT_ASSERT_FALSE(test, kprobe_optimized(blocked));
+		}
+		if (i % 20 == 15) {
+			KUNIT_ASSERT_EQ(test, disable_kprobe(blocked), 0);
+			KUNIT_ASSERT_EQ(test, enable_kprobe(blocked), 0);
+		}
+		usleep_range(2000, 4000);
+	}
+	static_branch_disable(&kprobes_test_flipped_key);
+	ASSERT_OPTIMIZED(test, fit);
+	kpt_expect_load(test);
+	KUNIT_EXPECT_GT(test, atomic_read(&kpt_load.others), 0);
+	KUNIT_EXPECT_EQ(test, blocked->nmissed + fit->nmissed, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_counting[1].hits),
+			atomic_read(&kpt_load.results) + atomic_read(&kpt_load.others));
+	/* It was disabled at times. */
+	KUNIT_EXPECT_GT(test, atomic_read(&kpt_counting[0].hits), 0);
+	KUNIT_EXPECT_LE(test, atomic_read(&kpt_counting[0].hits), atomic_read(&kpt_load.results));
+}
+
+/* While the key is flipped nothing else happens: each call is a hit. */
+static void hits_are_counted_while_a_jump_label_is_flipped(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_flipped;
+	struct kprobe *blocked;
+
+	OPTIMIZER_HIDE_VAR(start);
+	kpt_prepare_counting(test);
+	blocked = kpt_counting_probe(0, start + FLIPPED_PROBED);
+	ASSERT_REGISTERED(test, blocked);
+	wait_for_kprobe_optimizer();
+	kpt_begin_load(test, kprobes_test_flipped, 2 * ARG + 2, ARG + 2);
+	for (unsigned int i = 0; i < FLIPS; i++) {
+		if (i % 2)
+			static_branch_disable(&kprobes_test_flipped_key);
+		else
+			static_branch_enable(&kprobes_test_flipped_key);
+		usleep_range(1000, 2000);
+	}
+	static_branch_disable(&kprobes_test_flipped_key);
+	kpt_expect_load(test);
+	KUNIT_EXPECT_FALSE(test, kprobe_optimized(blocked));
+	KUNIT_EXPECT_GT(test, atomic_read(&kpt_load.others), 0);
+	KUNIT_EXPECT_EQ(test, blocked->nmissed, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_counting[0].hits), atomic_read(&kpt_load.results));
+}
+
+void kpt_do_nothing_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+}
+
+/* Of two ftrace_ops, the one with post handlers and the one without, one counts each call. */
+static void hits_are_counted_while_post_handlers_come_and_go(struct kunit *test)
+{
+	struct kprobe *a, *b;
+
+	if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE))
+		kunit_skip(test, "no probes through ftrace");
+	kpt_prepare_counting(test);
+	a = kpt_counting_probe(0, (unsigned long)kpt_text(TRACED));
+	b = kpt_counting_probe(1, (unsigned long)kpt_text(TRACED));
+	b->post_handler = kpt_do_nothing_after;
+	ASSERT_REGISTERED(test, a);
+	kpt_begin_load(test, kpt_call_mktime64, TRACED->result, TRACED->result);
+	for (unsigned int i = 0; i < 50; i++) {
+		ASSERT_REGISTERED(test, b);
+		usleep_range(100, 2000);
+		unregister_kprobe(b);
+	}
+	kpt_expect_load(test);
+	kunit_release_action(test, kpt_unregister_counting, NULL);
+	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_counting[0].hits), atomic_read(&kpt_load.results));
+}
+
+#define STORM	(2 * HZ)
+
+/* Probes of one function come and go: of what a jump displaces, with it, without it. */
+static void stir(struct kunit *test, unsigned int n)
+{
+	static const unsigned int insns[] = { 0, 0, 2 };
+	unsigned int i = n % ARRAY_SIZE(kpt_counting);
+	struct kprobe *kp = &kpt_counting[i].kp;
+	unsigned long start = (unsigned long)kprobes_test_frame;
+
+	OPTIMIZER_HIDE_VAR(start);
+	start += ENDBR_SIZE;
+	switch (n / ARRAY_SIZE(kpt_counting) % 7) {
+	case 0:
+	case 4:
+		if (kpt_is_linked(kp))
+			break;
+		kpt_counting_probe(i, start + kpt_frame_offsets[insns[i]]);
+		kp->flags = 0;
+		kp->post_handler = n % 5 == 3 ? kpt_do_nothing_after : NULL;
+		KUNIT_ASSERT_EQ(test, register_kprobe(kp), 0);
+		break;
+	case 1:
+		if (kpt_is_linked(kp))
+			KUNIT_ASSERT_EQ(test, disable_kprobe(kp), 0);
+		break;
+	case 2:
+		if (kpt_is_linked(kp))
+			KUNIT_ASSERT_EQ(test, enable_kprobe(kp), 0);
+		break;
+	case 3:
+		if (n % 2)
+			wait_for_kprobe_optimizer();
+		break;
+	case 5:
+		usleep_range(100, 60 * 1000);
+		break;
+	case 6:
+		if (n % 11)
+			unregister_kprobe(kp);
+		break;
+	}
+}
+
+static void probes_come_and_go_under_load(struct kunit *test)
+{
+	unsigned long end = jiffies + STORM;
+	struct kprobe *a = kpt_plain_frame_probe('a', 0);
+	unsigned int optimized = 0;
+	u8 code[TEXT_BYTES];
+
+	memcpy(code, kpt_text(&kpt_frame_place), sizeof(code));
+	kpt_prepare_counting(test);
+	kpt_begin_load(test, kprobes_test_frame, ARG + 1, ARG + 1);
+	for (unsigned int n = 0; time_before(jiffies, end); n++) {
+		stir(test, n);
+		optimized += count_optimized((struct kprobe *[]){ &kpt_counting[0].kp, &kpt_counting[1].kp,
+								  &kpt_counting[2].kp }, 3);
+	}
+	kunit_release_action(test, kpt_unregister_counting, NULL);
+	KUNIT_EXPECT_MEMEQ(test, kpt_text(&kpt_frame_place), code, sizeof(code));
+	kpt_expect_load(test);
+	KUNIT_EXPECT_GT(test, optimized, 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(kpt_counting); i++)
+		KUNIT_EXPECT_GT(test, atomic_read(&kpt_counting[i].hits), 0);
+	ASSERT_REGISTERED(test, a);
+	ASSERT_OPTIMIZED(test, a);
+	EXPECT_CALL(test, &kpt_frame_place, "a");
+}
+
+/*
+ * The hash grows and shrinks, and hits go on. Should one still look at the old one when its
+ * memory is freed, only KASAN knows for sure.
+ */
+static void crowd_comes_and_goes_under_load(struct kunit *test)
+{
+	struct kprobe **all = kunit_kcalloc(test, MANY, sizeof(*all), GFP_KERNEL);
+	struct kprobe *kps = kunit_kcalloc(test, MANY, sizeof(*kps), GFP_KERNEL);
+	unsigned long start = (unsigned long)kprobes_test_many;
+	struct kprobe *a;
+
+	KUNIT_ASSERT_TRUE(test, all && kps);
+	OPTIMIZER_HIDE_VAR(start);
+	for (unsigned int i = 0; i < MANY; i++) {
+		kps[i].addr = (kprobe_opcode_t *)start + ENDBR_SIZE + 2 + i * JMP32_INSN_SIZE;
+		kps[i].pre_handler = kpt_count_one_of_many;
+		all[i] = &kps[i];
+	}
+	kpt_prepare_counting(test);
+	a = kpt_counting_probe(0, (unsigned long)kpt_text(&kpt_frame_place) + ENDBR_SIZE);
+	a->post_handler = kpt_do_nothing_after;
+	ASSERT_REGISTERED(test, a);
+	kpt_begin_load(test, kprobes_test_frame, ARG + 1, ARG + 1);
+	for (int i = 0; i < 10; i++) {
+		KUNIT_ASSERT_EQ(test, register_kprobes(all, MANY), 0);
+		unregister_kprobes(all, MANY);
+		msleep(20);
+	}
+	kpt_expect_load(test);
+	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_counting[0].hits), atomic_read(&kpt_load.results));
+}
+
+#ifdef CONFIG_HOTPLUG_CPU
+static int stir_for_long(void *test)
+{
+	for (unsigned int n = 0; !READ_ONCE(kpt_load.stop); n++)
+		stir(test, n);
+	return 0;
+}
+
+static void end_hotplug(void *cpu)
+{
+	add_cpu((unsigned long)cpu);
+}
+
+static void cpus_come_and_go_under_load(struct kunit *test)
+{
+	unsigned long cpu = cpumask_last(cpu_online_mask);
+	struct kprobe *a = kpt_plain_frame_probe('a', 0);
+	struct task_struct *task;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "one CPU");
+	kpt_prepare_counting(test);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_hotplug, (void *)cpu), 0);
+	kpt_begin_load(test, kprobes_test_frame, ARG + 1, ARG + 1);
+	task = kthread_create(stir_for_long, test, "kprobes_stir");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	kpt_load.threads[ARRAY_SIZE(kpt_load.threads) - 1] = get_task_struct(task);
+	wake_up_process(task);
+	for (unsigned int i = 0; i < 5; i++) {
+		KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
+		msleep(50);
+		KUNIT_ASSERT_EQ(test, add_cpu(cpu), 0);
+		set_cpus_allowed_ptr(kpt_load.threads[num_online_cpus() - 1], cpumask_of(cpu));
+		msleep(50);
+	}
+	kpt_expect_load(test);
+	kunit_release_action(test, kpt_unregister_counting, NULL);
+	ASSERT_REGISTERED(test, a);
+	ASSERT_OPTIMIZED(test, a);
+	EXPECT_CALL(test, &kpt_frame_place, "a");
+}
+#else
+static void cpus_come_and_go_under_load(struct kunit *test)
+{
+	kunit_skip(test, "no CPU hotplug");
+}
+#endif
+
+static struct kunit_case optprobes_x86_load_cases[] = {
+	KUNIT_CASE_SLOW(many_probes_are_optimized),
+	KUNIT_CASE_SLOW(jump_label_is_flipped_under_load),
+	KUNIT_CASE_SLOW(hits_are_counted_while_a_jump_label_is_flipped),
+	KUNIT_CASE_SLOW(hits_are_counted_while_post_handlers_come_and_go),
+	KUNIT_CASE_SLOW(probes_come_and_go_under_load),
+	KUNIT_CASE_SLOW(crowd_comes_and_goes_under_load),
+	KUNIT_CASE_SLOW(cpus_come_and_go_under_load),
+	{ }
+};
+
+static struct kunit_suite optprobes_x86_load_suite = {
+	.name = "optprobes-x86-load",
+	.suite_init = kpt_start_jump_suite,
+	.init = kpt_start_return_test,
+	.exit = kpt_end_return_test,
+	.test_cases = optprobes_x86_load_cases,
+};
+
+kunit_test_suite(optprobes_x86_load_suite);

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Probes in the instructions that a jump displaces come and go. */
+#include <linux/string.h>
+
+#include <asm/text-patching.h>
+
+#include "../optimize.h"
+#include "../return_probes.h"
+#include "jump_neighbours.h"
+#include "jump_snippets.h"
+
+struct kprobe *kpt_plain_frame_probe(char name, unsigned int insn)
+{
+	struct kprobe *kp = kpt_frame_probe(name, insn);
+
+	kp->addr = NULL;
+	kp->post_handler = NULL;
+	return kp;
+}
+
+const struct place kpt_frame_place = {
+	"kprobes_test_frame", kprobes_test_frame, kprobes_test_frame, ARG + 1
+};
+
+/* A jump at the first instruction displaces it and the next two. */
+#define DISPLACED_INSNS	3
+
+/* After these the function may end before a jump would. */
+#define JUMP_INSNS	4
+
+static void neighbour_comes_and_goes(struct kunit *test)
+{
+	struct kprobe *a = kpt_plain_frame_probe('a', 0), *b;
+
+	ASSERT_REGISTERED(test, a);
+	for (unsigned int insn = 1; insn < FRAME_INSNS; insn++) {
+		bool inside = insn < DISPLACED_INSNS;
+
+		ASSERT_OPTIMIZED(test, a);
+		b = kpt_plain_frame_probe('b', insn);
+		ASSERT_REGISTERED(test, b);
+		KUNIT_EXPECT_EQ(test, kprobe_optimized(a), !inside);
+		EXPECT_CALL(test, &kpt_frame_place, "ab");
+		KUNIT_EXPECT_TRUE(test, kpt_becomes_optimized(b) || insn >= JUMP_INSNS);
+		KUNIT_EXPECT_EQ(test, kprobe_optimized(a), !inside);
+		EXPECT_CALL(test, &kpt_frame_place, "ab");
+
+		KUNIT_EXPECT_EQ(test, disable_kprobe(b), 0);
+		EXPECT_CALL(test, &kpt_frame_place, "a");
+		ASSERT_OPTIMIZED(test, a);
+		EXPECT_CALL(test, &kpt_frame_place, "a");
+		KUNIT_EXPECT_EQ(test, enable_kprobe(b), 0);
+		KUNIT_EXPECT_EQ(test, kprobe_optimized(a), !inside);
+		EXPECT_CALL(test, &kpt_frame_place, "ab");
+
+		unregister_kprobe(b);
+		EXPECT_CALL(test, &kpt_frame_place, "a");
+	}
+	ASSERT_OPTIMIZED(test, a);
+	EXPECT_CALL(test, &kpt_frame_place, "a");
+}
+
+static void probe_comes_before_an_optimized_one(struct kunit *test)
+{
+	struct kprobe *a, *b = kpt_plain_frame_probe('b', 2);
+
+	ASSERT_REGISTERED(test, b);
+	for (unsigned int insn = 0; insn < 2; insn++) {
+		ASSERT_OPTIMIZED(test, b);
+		a = kpt_plain_frame_probe('a', insn);
+		ASSERT_REGISTERED(test, a);
+		EXPECT_CALL(test, &kpt_frame_place, "ab");
+		wait_for_kprobe_optimizer();
+		KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
+		KUNIT_EXPECT_TRUE(test, kprobe_optimized(b));
+		EXPECT_CALL(test, &kpt_frame_place, "ab");
+		unregister_kprobe(b);
+		ASSERT_OPTIMIZED(test, a);
+		EXPECT_CALL(test, &kpt_frame_place, "a");
+		b->addr = NULL;
+		ASSERT_REGISTERED(test, b);
+		KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
+		EXPECT_CALL(test, &kpt_frame_place, "ab");
+		unregister_kprobe(a);
+	}
+}
+
+/* All at once, each one in the way of those before it. */
+static void all_neighbours_are_probed(struct kunit *test)
+{
+	struct kprobe *all[JUMP_INSNS];
+
+	for (unsigned int i = 0; i < JUMP_INSNS; i++)
+		all[i] = kpt_plain_frame_probe('a' + i, i);
+	KUNIT_ASSERT_EQ(test, register_kprobes(all, JUMP_INSNS), 0);
+	EXPECT_CALL(test, &kpt_frame_place, "abcd");
+	ASSERT_OPTIMIZED(test, all[JUMP_INSNS - 1]);
+	for (unsigned int i = 0; i < JUMP_INSNS - 1; i++)
+		KUNIT_EXPECT_FALSE(test, kprobe_optimized(all[i]));
+	EXPECT_CALL(test, &kpt_frame_place, "abcd");
+	unregister_kprobes(all + 1, JUMP_INSNS - 1);
+	EXPECT_CALL(test, &kpt_frame_place, "a");
+	ASSERT_OPTIMIZED(test, all[0]);
+	EXPECT_CALL(test, &kpt_frame_place, "a");
+}
+
+/* The last byte of a jump is the first one of an instruction. */
+u64 kprobes_test_at_four(u64 arg);
+
+asm(".pushsection .text\n"
+    ".balign 16\n"
+    ".globl kprobes_test_at_four\n"
+    ".type kprobes_test_at_four, @function\n"
+    "kprobes_test_at_four:\n"
+    ASM_ENDBR
+    "	lea 1(%rdi), %rax\n"
+    "	add $2, %rax\n"
+    "	lea 4(%rax), %rax\n"
+    RETURN
+    "	int3\n"
+    ".size kprobes_test_at_four, . - kprobes_test_at_four\n"
+    ".popsection\n");
+
+static void neighbour_is_at_the_last_byte(struct kunit *test)
+{
+	static const struct place place = {
+		"kprobes_test_at_four", kprobes_test_at_four, kprobes_test_at_four, ARG + 7
+	};
+	const u8 *code = kpt_text(&place) + ENDBR_SIZE;
+	struct kprobe *a = kpt_probe('a', NULL), *b = kpt_probe('b', NULL);
+	u8 original[TEXT_BYTES];
+
+	memcpy(original, code, TEXT_BYTES);
+	a->addr = (kprobe_opcode_t *)code;
+	b->addr = (kprobe_opcode_t *)code + 4;
+	ASSERT_REGISTERED(test, a);
+	for (int i = 0; i < 2; i++) {
+		ASSERT_OPTIMIZED(test, a);
+		EXPECT_CALL(test, &place, "a");
+		ASSERT_REGISTERED(test, b);
+		KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
+		KUNIT_EXPECT_EQ(test, b->opcode, original[4]);
+		KUNIT_EXPECT_EQ(test, code[0], INT3_INSN_OPCODE);
+		KUNIT_EXPECT_MEMEQ(test, code + 1, original + 1, 3);
+		EXPECT_CALL(test, &place, "ab");
+		KUNIT_EXPECT_FALSE(test, kpt_becomes_optimized(a));
+		EXPECT_CALL(test, &place, "ab");
+		unregister_kprobe(b);
+		EXPECT_CALL(test, &place, "a");
+	}
+	ASSERT_OPTIMIZED(test, a);
+	unregister_kprobe(a);
+	KUNIT_EXPECT_MEMEQ(test, code, original, TEXT_BYTES);
+}
+
+static struct kunit_case optprobes_x86_neighbours_cases[] = {
+	KUNIT_CASE_SLOW(neighbour_comes_and_goes),
+	KUNIT_CASE_SLOW(probe_comes_before_an_optimized_one),
+	KUNIT_CASE(all_neighbours_are_probed),
+	KUNIT_CASE(neighbour_is_at_the_last_byte),
+	{ }
+};
+
+static struct kunit_suite optprobes_x86_neighbours_suite = {
+	.name = "optprobes-x86-neighbours",
+	.suite_init = kpt_start_jump_suite,
+	.init = kpt_start_return_test,
+	.exit = kpt_end_return_test,
+	.test_cases = optprobes_x86_neighbours_cases,
+};
+
+kunit_test_suite(optprobes_x86_neighbours_suite);

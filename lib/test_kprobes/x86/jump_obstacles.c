@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A jump that cannot be made now is made later. */
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/ptrace.h>
+
+#include "../optimize.h"
+#include "../return_probes.h"
+#include "jump_snippets.h"
+
+/**
+ * struct obstacle - What keeps a jump away for a while, though nothing is wrong with the text
+ * @desc:	What it is like.
+ * @symbol:	A function that the optimiser calls,
+ * @result:	and what that returns meanwhile.
+ */
+struct obstacle {
+	const char *desc;
+	const char *symbol;
+	long result;
+};
+
+static const struct obstacle obstacles[] = {
+	{ "no memory", "get_optinsn_slot_for", 0 },
+	{ "breakpoint of kgdb", "arch_check_optimized_kprobe", -EAGAIN },
+};
+
+KUNIT_ARRAY_PARAM_DESC(obstacle, obstacles, desc);
+
+/* Nothing else. */
+void kprobes_test_return(void);
+
+asm(".pushsection .text\n"
+    ".balign 16\n"
+    ".globl kprobes_test_return\n"
+    ".type kprobes_test_return, @function\n"
+    "kprobes_test_return:\n"
+    ASM_ENDBR
+    RETURN
+    "	int3\n"
+    ".size kprobes_test_return, . - kprobes_test_return\n"
+    ".popsection\n");
+
+static long obstacle_result;
+static bool obstacle_is_there;
+static atomic_t obstructions;
+
+static int obstruct(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (!READ_ONCE(obstacle_is_there))
+		return 0;
+	atomic_inc(&obstructions);
+	regs->ax = obstacle_result;
+	regs->ip = (unsigned long)kprobes_test_return;
+	return 1;
+}
+
+static void jump_comes_when_an_obstacle_has_gone(struct kunit *test)
+{
+	const struct obstacle *obstacle = test->param_value;
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	struct kprobe *b = kpt_probe('b', obstacle->symbol);
+	unsigned long end;
+
+	b->pre_handler = obstruct;
+	obstacle_result = obstacle->result;
+	WRITE_ONCE(obstacle_is_there, true);
+	atomic_set(&obstructions, 0);
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, a);
+	msleep(500);
+	KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
+	KUNIT_EXPECT_GT(test, atomic_read(&obstructions), 0);
+	EXPECT_CALL(test, TARGET, "a");
+	WRITE_ONCE(obstacle_is_there, false);
+	for (end = jiffies + 15 * HZ; !kprobe_optimized(a) && time_before(jiffies, end);)
+		msleep(100);
+	KUNIT_EXPECT_TRUE(test, kprobe_optimized(a));
+	EXPECT_CALL(test, TARGET, "a");
+}
+
+static struct kunit_case optprobes_x86_obstacles_cases[] = {
+	KUNIT_CASE_PARAM(jump_comes_when_an_obstacle_has_gone, obstacle_gen_params),
+	{ }
+};
+
+static struct kunit_suite optprobes_x86_obstacles_suite = {
+	.name = "optprobes-x86-obstacles",
+	.suite_init = kpt_start_jump_suite,
+	.init = kpt_start_return_test,
+	.exit = kpt_end_return_test,
+	.test_cases = optprobes_x86_obstacles_cases,
+};
+
+kunit_test_suite(optprobes_x86_obstacles_suite);
