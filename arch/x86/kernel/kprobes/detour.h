@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Constants and labels that the templates of detours share with the code that copies them
+ * Templates of detours: what trampoline.S and the code that copies them share
  */
 #ifndef _X86_KPROBES_DETOUR_H
 #define _X86_KPROBES_DETOUR_H
 
-/* Offsets in structures, for assembly. */
+/* Offsets in structures, for assembly; optprobe.c asserts them. */
 #define PCPU_HOT_PREEMPT_COUNT	8
 #define KPROBE_CTLBLK_REGS	0
 
@@ -27,32 +27,59 @@
 
 #include <linux/types.h>
 
-/* The template of detours. */
-extern const u8 kprobe_detour[];
+/**
+ * struct detour_template - Template of a detour or of its second half
+ * @code:	The code of the template, in trampoline.S.
+ * @end:	Size of the template in bytes.
+ * @entry:	Offset of the entry, where no register is pushed yet.
+ * @framed:	Offset at which the registers of an exception frame are pushed.
+ * @restored:	Offset at which only flags and sp are left to pop.
+ * @ip:		Offset of the operand with the ip that handlers see.
+ * @site:	Offset of the operand with the address of the site's kprobe.
+ * @direct:	Offset of the operand with the distance from there to the site's @direct.
+ * @number:	Offset of the operand with the number of the probe called directly.
+ * @probe:	Offset of the operand with the address of that probe.
+ * @handler:	Offset of the displacement of the call of its handler.
+ * @called:	Offset at which the direct call has returned. If there is a second half,
+ *		a jump to its @run is put there.
+ * @handled:	Offset of the displacement of the branch that is taken once
+ *		kprobe_detour_slow() has called the handlers. If there is a second
+ *		half, its @run_nested is the target.
+ * @run:	Offset at which a first half continues after the direct call.
+ * @run_nested:	Offset at which it continues after kprobe_detour_slow().
+ * @run_restored: Like @restored, before the first displaced instruction.
+ * @next:	Offset of the operand with the ip after the first displaced instruction.
+ * @first:	Offset of the displacement of the jump to the first displaced instruction.
+ * @rest:	Offset of the displacement of the jump to the other ones.
+ * @branches:	Offsets of the displacements out of the template, up to a 0.
+ *
+ * The first half has no @run to @rest, and the second half no @called and no @handled:
+ * these are 0. trampoline.S emits the instances.
+ */
+struct detour_template {
+	const u8 *code;
+	u16 end;
+	u16 entry;
+	u16 framed;
+	u16 restored;
+	u16 ip;
+	u16 site;
+	u16 direct;
+	u16 number;
+	u16 probe;
+	u16 handler;
+	u16 called;
+	u16 handled;
+	u16 run;
+	u16 run_nested;
+	u16 run_restored;
+	u16 next;
+	u16 first;
+	u16 rest;
+	u16 branches[];
+};
 
-/* Offsets in kprobe_detour of the start and the end of a hit and of its frame. */
-extern const u32 kprobe_detour_entry, kprobe_detour_framed, kprobe_detour_called;
-extern const u32 kprobe_detour_restored, kprobe_detour_end;
-
-/* Offsets in kprobe_detour of the operands to fill in. */
-extern const u32 kprobe_detour_ip, kprobe_detour_site, kprobe_detour_direct;
-extern const u32 kprobe_detour_number, kprobe_detour_probe, kprobe_detour_handler;
-extern const u32 kprobe_detour_handled;
-
-/* Offsets in kprobe_detour of displacements out of the template, up to a 0. */
-extern const u32 kprobe_detour_branches[];
-
-/* The template of second halves, which call post handlers, and offsets in it. */
-extern const u8 kprobe_detour_post[];
-extern const u32 kprobe_detour_post_run, kprobe_detour_post_run_nested;
-extern const u32 kprobe_detour_post_run_restored;
-extern const u32 kprobe_detour_post_entry, kprobe_detour_post_framed;
-extern const u32 kprobe_detour_post_restored, kprobe_detour_post_end;
-extern const u32 kprobe_detour_post_ip, kprobe_detour_post_site, kprobe_detour_post_direct;
-extern const u32 kprobe_detour_post_number, kprobe_detour_post_probe;
-extern const u32 kprobe_detour_post_handler, kprobe_detour_post_next;
-extern const u32 kprobe_detour_post_first, kprobe_detour_post_rest;
-extern const u32 kprobe_detour_post_branches[];
+extern const struct detour_template kprobe_detour_template, kprobe_detour_post_template;
 
 #endif
 

@@ -24,58 +24,8 @@
 static_assert(offsetof(struct pcpu_hot, preempt_count) == PCPU_HOT_PREEMPT_COUNT);
 static_assert(offsetof(struct kprobe_ctlblk, regs) == KPROBE_CTLBLK_REGS);
 
-/**
- * struct detour_template - Template of a detour or of its second half
- * @code:	The code of the template.
- * @size:	Size of the slot for a copy.
- * @end:	Size of the template.
- * @branches:	Offsets of the displacements out of the template, up to a 0.
- * @entry:	Offset of the entry, where no register is pushed yet.
- * @framed:	Offset at which the registers of an exception frame are pushed.
- * @restored:	Offset at which only flags and sp are left to pop.
- * @ip:		Offset of the operand with the ip that handlers see.
- * @site:	Offset of the operand with the address of the site's kprobe.
- * @direct:	Offset of the operand with the distance from there to the site's @direct.
- * @number:	Offset of the operand with the number of the probe called directly.
- * @probe:	Offset of the operand with the address of that probe.
- * @handler:	Offset of the displacement of the call of its handler.
- */
-struct detour_template {
-	const u8 *code;
-	unsigned int size;
-	const u32 *end;
-	const u32 *branches;
-	const u32 *entry;
-	const u32 *framed;
-	const u32 *restored;
-	const u32 *ip;
-	const u32 *site;
-	const u32 *direct;
-	const u32 *number;
-	const u32 *probe;
-	const u32 *handler;
-};
-
-#define TEMPLATE(name, slot_size) {		\
-	.code		= name,			\
-	.size		= slot_size,		\
-	.branches	= name##_branches,	\
-	.end		= &name##_end,		\
-	.entry		= &name##_entry,	\
-	.framed		= &name##_framed,	\
-	.restored	= &name##_restored,	\
-	.ip		= &name##_ip,		\
-	.site		= &name##_site,		\
-	.direct		= &name##_direct,	\
-	.number		= &name##_number,	\
-	.probe		= &name##_probe,	\
-	.handler	= &name##_handler,	\
-}
-
-static const struct detour_template first_half =
-	TEMPLATE(kprobe_detour, MAX_OPTINSN_SIZE);
-static const struct detour_template second_half =
-	TEMPLATE(kprobe_detour_post, MAX_POST_OPTINSN_SIZE);
+static const struct detour_template *const first_half = &kprobe_detour_template;
+static const struct detour_template *const second_half = &kprobe_detour_post_template;
 
 /* ------------------------------------------------------------------- hits */
 
@@ -161,7 +111,7 @@ noinstr unsigned long kprobe_detoured_ip(unsigned long ip)
 			continue;
 		op = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
 		if (op->copies[pos - 1])
-			return (unsigned long)op->insn + kprobe_detour_end + op->copies[pos - 1];
+			return (unsigned long)op->insn + first_half->end + op->copies[pos - 1];
 	}
 	return ip;
 }
@@ -257,21 +207,20 @@ static void detour_fill_template(u8 *code, const kprobe_opcode_t *detour,
 				 struct kprobe_site *site, const void *ip,
 				 const void *handler)
 {
-	memset(code, INT3_INSN_OPCODE, template->size);
-	memcpy(code, template->code, *template->end);
-	for (const u32 *offset = template->branches; *offset; offset++) {
+	memcpy(code, template->code, template->end);
+	for (const u16 *offset = template->branches; *offset; offset++) {
 		u8 *operand = code + *offset;
 
 		put_unaligned_le32(get_unaligned_le32(operand) +
 				   (template->code - detour), operand);
 	}
-	put_unaligned_le32((long)ip, code + *template->ip);
-	put_unaligned_le64((unsigned long)&site->kp, code + *template->site);
+	put_unaligned_le32((long)ip, code + template->ip);
+	put_unaligned_le64((unsigned long)&site->kp, code + template->site);
 	put_unaligned_le32(offsetof(struct kprobe_site, direct) -
-			   offsetof(struct kprobe_site, kp), code + *template->direct);
-	put_unaligned_le32(site->direct ?: -1, code + *template->number);
-	put_unaligned_le64((unsigned long)site->only, code + *template->probe);
-	detour_set_branch(code, detour, *template->handler, handler);
+			   offsetof(struct kprobe_site, kp), code + template->direct);
+	put_unaligned_le32(site->direct ?: -1, code + template->number);
+	put_unaligned_le64((unsigned long)site->only, code + template->probe);
+	detour_set_branch(code, detour, template->handler, handler);
 }
 
 static void detour_put_jump(u8 *code, const kprobe_opcode_t *detour, u32 offset,
@@ -300,7 +249,7 @@ static int detour_copy_insn(u8 *code, unsigned int len, const kprobe_opcode_t *d
 static int detour_copy_all_insns(u8 *code, struct arch_optimized_insn *op,
 				 const kprobe_opcode_t *addr, bool *falls_through)
 {
-	unsigned int len = kprobe_detour_end, pos = 0;
+	unsigned int len = first_half->end, pos = 0;
 	struct insn insn;
 	int copied;
 
@@ -309,7 +258,7 @@ static int detour_copy_all_insns(u8 *code, struct arch_optimized_insn *op,
 		if (insn_decode(&insn, op->code + pos, op->size - pos, INSN_MODE_KERN))
 			return -EILSEQ;
 		if (pos && pos < JMP32_INSN_SIZE)
-			op->copies[pos - 1] = len - kprobe_detour_end;
+			op->copies[pos - 1] = len - first_half->end;
 		copied = detour_copy_insn(code, len, op->insn, &insn, addr, pos);
 		if (copied < 0)
 			return copied;
@@ -326,7 +275,7 @@ static int detour_copy_all_insns(u8 *code, struct arch_optimized_insn *op,
 static int detour_copy_first_insn(u8 *code, const struct arch_optimized_insn *op,
 				  const kprobe_opcode_t *addr)
 {
-	unsigned int len = kprobe_detour_post_end;
+	unsigned int len = second_half->end;
 	struct insn insn;
 	int copied;
 
@@ -341,7 +290,7 @@ static int detour_copy_first_insn(u8 *code, const struct arch_optimized_insn *op
 /* The copy of the second displaced instruction, or the jump back if there is none. */
 static kprobe_opcode_t *detour_rest(const struct arch_optimized_insn *op)
 {
-	return op->insn + kprobe_detour_end + op->rest;
+	return op->insn + first_half->end + op->rest;
 }
 
 /*
@@ -357,17 +306,17 @@ static int detour_make_first_half(struct arch_optimized_insn *op, struct kprobe_
 	bool falls_through;
 	int len;
 
-	detour_fill_template(code, op->insn, &first_half, site, addr + INT3_INSN_SIZE, handler);
+	memset(code, INT3_INSN_OPCODE, sizeof(code));
+	detour_fill_template(code, op->insn, first_half, site, addr + INT3_INSN_SIZE, handler);
 	len = detour_copy_all_insns(code, op, addr, &falls_through);
 	if (len < 0)
 		return len;
 	if (falls_through)
 		detour_put_jump(code, op->insn, len, addr + op->size);
 	if (op->post) {
-		detour_put_jump(code, op->insn, kprobe_detour_called,
-				op->post + kprobe_detour_post_run);
-		detour_set_branch(code, op->insn, kprobe_detour_handled,
-				  op->post + kprobe_detour_post_run_nested);
+		detour_put_jump(code, op->insn, first_half->called, op->post + second_half->run);
+		detour_set_branch(code, op->insn, first_half->handled,
+				  op->post + second_half->run_nested);
 	}
 	text_poke(op->insn, code, sizeof(code));
 	return 0;
@@ -383,15 +332,15 @@ static int detour_make_second_half(struct arch_optimized_insn *op, struct kprobe
 	u8 code[MAX_POST_OPTINSN_SIZE];
 	int len;
 
-	detour_fill_template(code, op->post, &second_half, site, next, handler);
-	put_unaligned_le32((long)next, code + kprobe_detour_post_next);
+	memset(code, INT3_INSN_OPCODE, sizeof(code));
+	detour_fill_template(code, op->post, second_half, site, next, handler);
+	put_unaligned_le32((long)next, code + second_half->next);
 	len = detour_copy_first_insn(code, op, addr);
 	if (len < 0)
 		return len;
-	detour_put_jump(code, op->post, len, op->post + kprobe_detour_post_entry);
-	detour_set_branch(code, op->post, kprobe_detour_post_first,
-			  op->post + kprobe_detour_post_end);
-	detour_set_branch(code, op->post, kprobe_detour_post_rest, detour_rest(op));
+	detour_put_jump(code, op->post, len, op->post + second_half->entry);
+	detour_set_branch(code, op->post, second_half->first, op->post + second_half->end);
+	detour_set_branch(code, op->post, second_half->rest, detour_rest(op));
 	text_poke(op->post, code, sizeof(code));
 	return 0;
 }
@@ -424,8 +373,8 @@ static int detour_make(struct arch_optimized_insn *op, struct kprobe_site *site)
 
 static bool is_detour_slot_too_small(void)
 {
-	return kprobe_detour_end + DISPLACED_COPY_MAX + JMP32_INSN_SIZE > MAX_OPTINSN_SIZE ||
-	       kprobe_detour_post_end + MAX_INSN_SIZE + JMP32_INSN_SIZE > MAX_POST_OPTINSN_SIZE;
+	return first_half->end + DISPLACED_COPY_MAX + JMP32_INSN_SIZE > MAX_OPTINSN_SIZE ||
+	       second_half->end + MAX_INSN_SIZE + JMP32_INSN_SIZE > MAX_POST_OPTINSN_SIZE;
 }
 
 int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *p)
@@ -479,7 +428,7 @@ void arch_use_detour(struct optimized_kprobe *op, bool use)
 	bool use_next;
 
 	use_next = use && op->optinsn.rest;
-	WRITE_ONCE(ainsn->boost, use ? op->optinsn.insn + kprobe_detour_end : ainsn->insn);
+	WRITE_ONCE(ainsn->boost, use ? op->optinsn.insn + first_half->end : ainsn->insn);
 	WRITE_ONCE(ainsn->next, use_next ? detour_rest(&op->optinsn) : op->kp.addr + ainsn->size);
 }
 
@@ -503,7 +452,7 @@ void arch_forget_text(const struct module *mod)
 static void kprobe_make_jump(u8 *jump, const struct optimized_kprobe *op)
 {
 	__text_gen_insn(jump, JMP32_INSN_OPCODE, op->kp.addr,
-			op->optinsn.insn + kprobe_detour_entry, JMP32_INSN_SIZE);
+			op->optinsn.insn + first_half->entry, JMP32_INSN_SIZE);
 }
 
 /* @oplist is sorted by address, as the queue of text pokes requires. */
@@ -565,7 +514,7 @@ static unsigned int detour_words_pushed(const struct detour_template *template, 
 	unsigned int count = 0;
 	struct insn insn;
 
-	for (u32 pos = *template->entry; pos < offset; pos += insn.length, count++)
+	for (u32 pos = template->entry; pos < offset; pos += insn.length, count++)
 		if (insn_decode(&insn, template->code + pos, MAX_INSN_SIZE, INSN_MODE_KERN))
 			break;
 	return count < 2 ? count : count - 1 + ROOM_WORDS;
@@ -594,22 +543,22 @@ static bool is_detour_framed(const struct detour_template *template, u32 offset,
 			     unsigned int *words)
 {
 	*words = 0;
-	if (template == &second_half && offset < kprobe_detour_post_entry) {
-		*words = detour_words_left(kprobe_detour_post_run_restored, offset);
-		return offset < kprobe_detour_post_run_restored;
+	if (template->run_restored && offset < template->entry) {
+		*words = detour_words_left(template->run_restored, offset);
+		return offset < template->run_restored;
 	}
-	if (offset < *template->entry ||
-	    (offset >= *template->framed && offset < *template->restored))
+	if (offset < template->entry ||
+	    (offset >= template->framed && offset < template->restored))
 		return true;
-	*words = offset < *template->framed ? detour_words_pushed(template, offset) :
-					      detour_words_left(*template->restored, offset);
+	*words = offset < template->framed ? detour_words_pushed(template, offset) :
+					     detour_words_left(template->restored, offset);
 	return false;
 }
 
 /* The address in the text for @offset in a second half: the instruction, or the next. */
 static unsigned long detour_post_original_ip(const struct kprobe *kp, u32 offset)
 {
-	bool before = offset < kprobe_detour_post_entry || offset == kprobe_detour_post_end;
+	bool before = offset < second_half->entry || offset == second_half->end;
 
 	return (unsigned long)kp->addr + (before ? 0 : kp->ainsn.size);
 }
@@ -626,7 +575,7 @@ static unsigned long detour_post_original_ip(const struct kprobe *kp, u32 offset
 bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 {
 	struct kprobe *kp = kprobe_optinsn_slot_owner(*ip);
-	const struct detour_template *template = &first_half;
+	const struct detour_template *template = first_half;
 	const struct arch_optimized_insn *detour;
 	unsigned int offset, words, pushed;
 
@@ -635,20 +584,20 @@ bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 	detour = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
 	offset = *ip - (unsigned long)detour->insn;
 	if (offset >= MAX_OPTINSN_SIZE) {
-		template = &second_half;
+		template = second_half;
 		offset = *ip - (unsigned long)detour->post;
 	}
-	if (template == &first_half && offset >= kprobe_detour_end) {
+	if (template == first_half && offset >= first_half->end) {
 		offset = displaced_origin(detour->code, detour->size,
-					  offset - kprobe_detour_end, &pushed);
+					  offset - first_half->end, &pushed);
 		*ip = (unsigned long)kp->addr + offset;
 		*sp += pushed;
-	} else if (offset < *template->end && is_detour_framed(template, offset, &words)) {
+	} else if (offset < template->end && is_detour_framed(template, offset, &words)) {
 		*ip = (unsigned long)template->code + offset;
 	} else {
-		*ip = template == &first_half ? (unsigned long)kp->addr :
-						detour_post_original_ip(kp, offset);
-		if (offset < *template->end)
+		*ip = template == first_half ? (unsigned long)kp->addr :
+					       detour_post_original_ip(kp, offset);
+		if (offset < template->end)
 			*sp += words * sizeof(long);
 	}
 	return true;

@@ -11,6 +11,7 @@
 #include <asm/cpufeatures.h>
 #include <asm/frame.h>
 #include <asm/nospec-branch.h>
+#include <asm/ptrace-abi.h>
 #include <asm/segment.h>
 #include <asm/smap.h>
 #include <asm/unwind_hints.h>
@@ -96,20 +97,39 @@ _ASM_NOKPROBE(__kretprobe_trampoline)
 
 #define PREEMPT_COUNT		COPYABLE_PER_CPU(pcpu_hot + PCPU_HOT_PREEMPT_COUNT)
 
-/* Define @template_@name as the offset of this place in @template, which is copied. */
-.macro OFFSET name:req template=kprobe_detour
-.L\template\()_\name:
-	.pushsection .rodata
-	.balign	4
-SYM_DATA(\template\()_\name, .long .L\template\()_\name - \template)
+/*
+ * Begin the struct detour_template of @template. @own are its last fields, each of which
+ * only one of the templates has: their names, or "none" for 0.
+ */
+.macro BEGIN_TEMPLATE template:req own:vararg
+	.set	.L\template\()_none, \template
+	.pushsection .rodata.\template, "a"
+	.balign	8
+SYM_DATA_START(\template\()_template)
+	.quad	\template
+	.irp	name, end, entry, framed, restored, ip, site, direct, number, probe, handler, \own
+	.short	.L\template\()_\name - \template
+	.endr
 	.popsection
 .endm
 
-/* Record the last four bytes as the displacement of a branch out of the template. */
+.macro END_TEMPLATE template:req
+	.pushsection .rodata.\template, "a"
+	.short	0
+SYM_DATA_END(\template\()_template)
+	.popsection
+.endm
+
+/* The field @name of the struct detour_template is the offset of this place. */
+.macro OFFSET name:req template=kprobe_detour
+.L\template\()_\name:
+.endm
+
+/* Add the last four bytes, the displacement of a branch out of the template, to @branches. */
 .macro BRANCH_OUT template=kprobe_detour
 .Lbranch_\@:
 	.pushsection .rodata.\template, "a"
-	.long	.Lbranch_\@ - 4 - \template
+	.short	.Lbranch_\@ - 4 - \template
 	.popsection
 .endm
 
@@ -157,7 +177,7 @@ SYM_DATA(\template\()_\name, .long .L\template\()_\name - \template)
 	cld
 	PUSH_REGS
 	ENCODE_FRAME_POINTER
-	movq	$__KERNEL_DS, 20*8(%rsp)
+	movq	$__KERNEL_DS, SS(%rsp)
 	movq	%rsp, %rsi
 	.byte	0x48, 0xbf	/* movabsq $site, %rdi */
 	OFFSET	site, \template
@@ -195,20 +215,6 @@ SYM_DATA(\template\()_\name, .long .L\template\()_\name - \template)
 	popq	%rsp
 .endm
 
-.macro BEGIN_BRANCHES template:req
-	.pushsection .rodata.\template, "a"
-	.balign	4
-SYM_DATA_START(\template\()_branches)
-	.popsection
-.endm
-
-.macro END_BRANCHES template:req
-	.pushsection .rodata.\template, "a"
-	.long	0
-SYM_DATA_END(\template\()_branches)
-	.popsection
-.endm
-
 /*
  * The template of what an optimised site jumps to, up to the copies of the displaced
  * instructions. optprobe.c copies it and fills in the operands. It handles a hit of
@@ -218,7 +224,7 @@ SYM_DATA_END(\template\()_branches)
  * The copy contains the probe and its handler. It checks with preemption off that
  * the probe is still registered: unregistering then waits for this hit.
  */
-	BEGIN_BRANCHES kprobe_detour
+	BEGIN_TEMPLATE kprobe_detour, called, handled, none, none, none, none, none, none
 SYM_CODE_START(kprobe_detour)
 	UNWIND_HINT_REGS
 	ANNOTATE_NOENDBR
@@ -251,7 +257,7 @@ SYM_CODE_START(kprobe_detour)
 	OFFSET	end
 	int3
 SYM_CODE_END(kprobe_detour)
-	END_BRANCHES kprobe_detour
+	END_TEMPLATE kprobe_detour
 _ASM_NOKPROBE(kprobe_detour)
 
 /*
@@ -261,7 +267,8 @@ _ASM_NOKPROBE(kprobe_detour)
  * jump to the entry. If the task is preempted there and the probe is unregistered,
  * the number that CALL_HANDLER compares has changed.
  */
-	BEGIN_BRANCHES kprobe_detour_post
+	BEGIN_TEMPLATE kprobe_detour_post, none, none, run, run_nested, run_restored, \
+			next, first, rest
 SYM_CODE_START(kprobe_detour_post)
 	UNWIND_HINT_REGS
 	ANNOTATE_NOENDBR
@@ -293,7 +300,7 @@ SYM_CODE_START(kprobe_detour_post)
 	movq	$0, COPYABLE_PER_CPU(current_kprobe)
 .Lpost_leave:
 	.byte	0x48, 0x81, 0xbc, 0x24	/* cmpq $next, ip(%rsp) */
-	.long	16*8
+	.long	RIP
 	OFFSET	next, kprobe_detour_post
 	.long	0
 	.byte	0x0f, 0x85		/* jne kprobe_detour_changed_nested */
@@ -308,7 +315,7 @@ SYM_CODE_START(kprobe_detour_post)
 	OFFSET	end, kprobe_detour_post
 	int3
 SYM_CODE_END(kprobe_detour_post)
-	END_BRANCHES kprobe_detour_post
+	END_TEMPLATE kprobe_detour_post
 _ASM_NOKPROBE(kprobe_detour_post)
 
 /*
@@ -325,13 +332,13 @@ SYM_INNER_LABEL(kprobe_detour_changed_nested, SYM_L_GLOBAL)
 	call	kprobe_detour_redirect
 	END_NO_PREEMPTION .Lchanged_resched
 .Lchanged_restore:
-	movq	16*8(%rsp), %rax	/* ip */
-	movq	18*8(%rsp), %rcx	/* flags */
-	movq	19*8(%rsp), %rdx	/* sp */
+	movq	RIP(%rsp), %rax
+	movq	EFLAGS(%rsp), %rcx
+	movq	RSP(%rsp), %rdx
 	leaq	-16(%rdx), %rdx
 	movq	%rax, 8(%rdx)
 	movq	%rcx, (%rdx)
-	movq	%rdx, 15*8(%rsp)
+	movq	%rdx, ORIG_RAX(%rsp)
 	POP_REGS
 	UNWIND_HINT_UNDEFINED
 	popq	%rsp
