@@ -19,6 +19,32 @@
 #include "../../entry/calling.h"
 #include "detour.h"
 
+/* Push a struct pt_regs for handlers, down to @ip. */
+.macro PUSH_FRAME ip:req
+	pushq	$__KERNEL_DS
+	pushq	%rsp
+	pushfq
+	pushq	$__KERNEL_CS
+	pushq	\ip
+.endm
+
+/* Push the rest of it. At a return, but nowhere else, the flags suit C code already. */
+.macro PUSH_REST clear_flags=1 unwind_hint=1
+	pushq	$-1
+	.if	\clear_flags
+	ASM_CLAC
+	cld
+	.endif
+	PUSH_REGS unwind_hint=\unwind_hint
+	ENCODE_FRAME_POINTER
+.endm
+
+/* Pop a struct pt_regs down to @flags, which with @sp is left to pop. */
+.macro POP_REST
+	POP_REGS
+	addq	$(EFLAGS - ORIG_RAX), %rsp
+.endm
+
 	.text
 
 /*
@@ -33,16 +59,8 @@ SYM_CODE_START(kprobe_post_stub)
 	UNWIND_HINT_UNDEFINED
 	ANNOTATE_NOENDBR	/* jumped to, from a slot */
 	leaq	-HANDLER_STACK_ROOM(%rsp), %rsp
-	pushq	$__KERNEL_DS
-	pushq	%rsp
-	pushfq
-	pushq	$__KERNEL_CS
-	pushq	$0
-	pushq	$-1
-	ASM_CLAC
-	cld
-	PUSH_REGS
-	ENCODE_FRAME_POINTER
+	PUSH_FRAME ip=$0
+	PUSH_REST
 	movq	%rsp, %rdi
 	call	kprobe_copy_done
 	POP_REGS
@@ -67,18 +85,11 @@ SYM_CODE_START(__kretprobe_trampoline)
 	int3
 .Lreturned:
 	UNWIND_HINT_FUNC
-	pushq	$__KERNEL_DS
-	pushq	%rsp
-	pushfq
-	pushq	$__KERNEL_CS
-	pushq	$__kretprobe_trampoline
-	pushq	$-1
-	PUSH_REGS unwind_hint=0
-	ENCODE_FRAME_POINTER
+	PUSH_FRAME ip=$__kretprobe_trampoline
+	PUSH_REST clear_flags=0 unwind_hint=0
 	movq	%rsp, %rdi
 	call	kretprobe_returned
-	POP_REGS
-	addq	$24, %rsp
+	POP_REST
 	popfq
 	leaq	16(%rsp), %rsp
 	RET
@@ -172,11 +183,7 @@ SYM_DATA_END(\template\()_template)
 	.long	0
 	OFFSET	framed, \template
 	UNWIND_HINT_IRET_REGS
-	pushq	$-1
-	ASM_CLAC
-	cld
-	PUSH_REGS
-	ENCODE_FRAME_POINTER
+	PUSH_REST
 	movq	$__KERNEL_DS, SS(%rsp)
 	movq	%rsp, %rsi
 	.byte	0x48, 0xbf	/* movabsq $site, %rdi */
@@ -207,8 +214,7 @@ SYM_DATA_END(\template\()_template)
 .endm
 
 .macro LEAVE_DETOUR restored=restored template=kprobe_detour
-	POP_REGS
-	addq	$24, %rsp
+	POP_REST
 	OFFSET	\restored, \template
 	UNWIND_HINT_UNDEFINED
 	popfq
