@@ -170,7 +170,6 @@ static __always_inline unsigned long kprobe_ftrace_sp(const struct pt_regs *regs
 }
 
 int kprobe_int3_handler(struct pt_regs *regs);
-void kprobe_copy_done(struct pt_regs *regs);
 int kprobe_fault_handler(struct pt_regs *regs, int trapnr);
 void kprobe_fixup_fault(struct pt_regs *regs);
 unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,

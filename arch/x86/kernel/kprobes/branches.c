@@ -31,7 +31,13 @@
 #include <asm/sections.h>
 #include <asm/text-patching.h>
 
-#include "common.h"
+#include "branches.h"
+#include "opcode.h"
+#include "scan.h"
+#include "text.h"
+
+extern struct exception_table_entry __start___ex_table[], __stop___ex_table[];
+extern struct static_call_site __start_static_call_sites[], __stop_static_call_sites[];
 
 /**
  * enum learn_step - Next step in building an index

@@ -21,7 +21,10 @@
 #include <asm/sections.h>
 #include <asm/text-patching.h>
 
-#include "common.h"
+#include "emulate.h"
+#include "insn.h"
+#include "relocate.h"
+#include "text.h"
 
 extern char kprobe_post_stub[];
 

@@ -25,7 +25,11 @@
 
 #ifndef __ASSEMBLY__
 
+#include <linux/compiler.h>
 #include <linux/types.h>
+
+struct kprobe;
+struct pt_regs;
 
 /**
  * struct detour_template - Template of a detour or of its second half
@@ -81,6 +85,25 @@ struct detour_template {
 
 extern const struct detour_template kprobe_detour_template, kprobe_detour_post_template;
 
+#ifdef CONFIG_OPTPROBES
+int kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs);
+void kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs);
+void kprobe_detour_redirect(struct pt_regs *regs);
+void kprobe_detour_resched(void);
+unsigned long kprobe_detoured_ip(unsigned long ip);
+bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp);
+#else
+static __always_inline unsigned long kprobe_detoured_ip(unsigned long ip)
+{
+	return ip;
+}
+
+static inline bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
+{
+	return false;
+}
 #endif
+
+#endif /* !__ASSEMBLY__ */
 
 #endif /* _X86_KPROBES_DETOUR_H */

@@ -15,7 +15,8 @@
 
 #include <kunit/visibility.h>
 
-#include "common.h"
+#include "emulate.h"
+#include "opcode.h"
 
 /*
  * Operations of emulate_insn(). An operand size prefix makes those from EMUL_JCC to

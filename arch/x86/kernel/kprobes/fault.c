@@ -7,8 +7,9 @@
 
 #include <asm/sections.h>
 
-#include "common.h"
 #include "detour.h"
+#include "hit.h"
+#include "insn.h"
 
 /* The address in the text for @ip in a slot: the instruction, or the next one. */
 static unsigned long slot_original_ip(const struct kprobe *owner, unsigned long ip)

@@ -7,7 +7,8 @@
 #include <linux/preempt.h>
 #include <linux/ptrace.h>
 
-#include "common.h"
+#include "detour.h"
+#include "hit.h"
 
 /* Returns where execution continues: @return_ip, unless a post handler has set ip. */
 static noinstr unsigned long

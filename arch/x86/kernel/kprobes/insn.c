@@ -7,10 +7,15 @@
  */
 
 #include <linux/kernel.h>
+#include <linux/string.h>
+
+#include <asm/text-patching.h>
 
 #include <kunit/visibility.h>
 
-#include "common.h"
+#include "emulate.h"
+#include "insn.h"
+#include "opcode.h"
 
 /*
  * The opcode maps in the layout of the SDM (volume 2, appendix A): 16 opcodes a

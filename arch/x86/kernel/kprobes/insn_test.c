@@ -14,7 +14,9 @@
 
 #include <kunit/test.h>
 
-#include "common.h"
+#include "emulate.h"
+#include "insn.h"
+#include "relocate.h"
 
 #define FLAGS		(X86_EFLAGS_FIXED | X86_EFLAGS_IF)
 

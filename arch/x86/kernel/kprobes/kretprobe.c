@@ -6,7 +6,7 @@
 #include <linux/preempt.h>
 #include <linux/ptrace.h>
 
-#include "common.h"
+#include "hit.h"
 
 /* __switch_to() returns by another task's return address. */
 struct kretprobe_blackpoint kretprobe_blacklist[] = {

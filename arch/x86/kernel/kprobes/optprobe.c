@@ -18,8 +18,11 @@
 #include <linux/rcupdate.h>
 #include <linux/unaligned.h>
 
-#include "common.h"
+#include "branches.h"
 #include "detour.h"
+#include "hit.h"
+#include "relocate.h"
+#include "text.h"
 
 static_assert(offsetof(struct pcpu_hot, preempt_count) == PCPU_HOT_PREEMPT_COUNT);
 static_assert(offsetof(struct kprobe_ctlblk, regs) == KPROBE_CTLBLK_REGS);

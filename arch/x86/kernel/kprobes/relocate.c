@@ -13,7 +13,9 @@
 
 #include <kunit/visibility.h>
 
-#include "common.h"
+#include "insn.h"
+#include "opcode.h"
+#include "relocate.h"
 
 /* True if @insn branches to a target relative to its own address. */
 bool is_relative_branch(const struct insn *insn)

@@ -19,7 +19,7 @@
 
 #include <kunit/test.h>
 
-#include "common.h"
+#include "relocate.h"
 
 /* Where the originals are, and the copies. */
 #define FROM		0xffffffff81000000UL

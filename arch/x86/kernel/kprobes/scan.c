@@ -15,7 +15,10 @@
 
 #include <kunit/visibility.h>
 
-#include "common.h"
+#include "insn.h"
+#include "opcode.h"
+#include "relocate.h"
+#include "scan.h"
 
 /**
  * struct scan_frame - Size of the stack frame while a function is scanned

@@ -10,7 +10,7 @@
 
 #include <kunit/test.h>
 
-#include "common.h"
+#include "scan.h"
 
 /* The text: functions begin in its middle. Nothing is read or executed there. */
 #define TEXT		0xffffffff81000000UL

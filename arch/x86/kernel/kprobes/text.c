@@ -11,7 +11,8 @@
 #include <asm/ibt.h>
 #include <asm/text-patching.h>
 
-#include "common.h"
+#include "insn.h"
+#include "text.h"
 
 /* Restore in @code what a probe @pos bytes after @addr, perhaps before it, displaces. */
 static void restore_site_text(u8 *code, unsigned int len, int pos, unsigned long addr)

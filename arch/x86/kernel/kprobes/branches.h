@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Index of branch targets
+ */
+#ifndef _X86_KPROBES_BRANCHES_H
+#define _X86_KPROBES_BRANCHES_H
+
+struct module;
+
+int branches_learn(unsigned long addr);
+int branches_check(unsigned long addr, unsigned int size);
+void branches_forget(const struct module *mod);
+
+#endif /* _X86_KPROBES_BRANCHES_H */

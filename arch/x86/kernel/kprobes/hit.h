@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Begin and end of a hit, on any path to it
+ */
+#ifndef _X86_KPROBES_HIT_H
+#define _X86_KPROBES_HIT_H
+
+#include <linux/compiler.h>
+#include <linux/kprobes.h>
+#include <linux/kprobes_hit.h>
+#include <linux/preempt.h>
+
+/* Called by trampoline.S */
+void kprobe_copy_done(struct pt_regs *regs);
+void kretprobe_returned(struct pt_regs *regs);
+
+noinstr void kprobe_enter_nested_hit(struct kprobe *kp, struct pt_regs *regs);
+noinstr void kprobe_resume_outer_hit(void);
+
+/* Make @kp the running kprobe of this CPU; its handlers see @regs. */
+static __always_inline void kprobe_enter_hit(struct kprobe *kp, struct pt_regs *regs)
+{
+	raw_cpu_write(current_kprobe, kp);
+	barrier();	/* an NMI that sees this puts the rest back as it was */
+	raw_cpu_write(kprobe_ctlblk.regs, regs);
+	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
+}
+
+/*
+ * Begin a hit, @nested if another hit is under way, and call the pre handlers.
+ * Returns their result.
+ */
+static __always_inline int kprobe_begin_hit(struct kprobe *kp, struct pt_regs *regs,
+					    bool nested)
+{
+	if (nested) {
+		kprobe_enter_nested_hit(kp, regs);
+		return kprobe_pre_handlers_nested(kp, regs);
+	}
+	kprobe_enter_hit(kp, regs);
+	return kprobe_call_pre_handlers(kp, regs);
+}
+
+/* Stands for the registers while post handlers run: they see the real ip. */
+#define POST_HANDLERS_REGS	((struct pt_regs *)-1L)
+
+/* Call the post handlers of the probes whose pre handlers were called. */
+static __always_inline void kprobe_run_post_handlers(struct kprobe *kp,
+						     struct pt_regs *regs)
+{
+	raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
+	if (unlikely(raw_cpu_read(kprobe_ctlblk.depth)))
+		kprobe_post_handlers_nested(kp, regs);
+	else
+		kprobe_call_post_handlers(kp, regs);
+}
+
+/* End a hit at whose start kprobe_running() was NULL. */
+static __always_inline void kprobe_leave_outermost_hit(void)
+{
+	raw_cpu_write(current_kprobe, NULL);
+}
+
+static __always_inline void kprobe_leave_hit(void)
+{
+	if (unlikely(raw_cpu_read(kprobe_ctlblk.depth)))
+		kprobe_resume_outer_hit();
+	else
+		kprobe_leave_outermost_hit();
+}
+
+/* End a hit of kprobe_begin_hit(), for callers that know if it is @nested. */
+static __always_inline void kprobe_end_hit(bool nested)
+{
+	if (nested)
+		kprobe_resume_outer_hit();
+	else
+		kprobe_leave_outermost_hit();
+}
+
+/* True if this context without @own is above that of the running handler. */
+static __always_inline bool kprobe_hit_from_above(unsigned int own)
+{
+	return kprobe_context_level(preempt_count() - own) >
+	       kprobe_context_level(raw_cpu_read(kprobe_context));
+}
+
+#endif /* _X86_KPROBES_HIT_H */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Opcode, prefixes and operands of a decoded instruction
+ */
+#ifndef _X86_KPROBES_OPCODE_H
+#define _X86_KPROBES_OPCODE_H
+
+#include <linux/types.h>
+
+#include <asm/insn.h>
+
+/* Marks opcodes of VEX and EVEX, which are not in the other opcode maps. */
+#define OPCODE_VEX		0xc400
+
+/* 0x0fxx is the two-byte map; 0x0f38 and 0x0f3a stand for all of their maps. */
+static inline u16 insn_opcode(const struct insn *insn)
+{
+	const u8 *opcode = insn->opcode.bytes;
+	const u8 *rex = insn->rex_prefix.bytes;
+
+	if (insn->vex_prefix.nbytes)
+		return OPCODE_VEX | opcode[0];
+	if (insn->rex_prefix.nbytes == 2 && X86_REX2_M(rex[1]))
+		return 0x0f00 | opcode[0];
+	if (insn->opcode.nbytes > 1)
+		return 0x0f00 | opcode[1];
+	return opcode[0];
+}
+
+#define PREFIX_FS		0x64
+#define PREFIX_GS		0x65
+#define PREFIX_OPSIZE		0x66
+#define PREFIX_LOCK		0xf0
+#define PREFIX_REPNE		0xf2
+#define PREFIX_REP		0xf3
+
+static inline bool has_prefix(const struct insn *insn, u8 prefix)
+{
+	insn_byte_t p;
+	int i;
+
+	for_each_insn_prefix(insn, i, p) {
+		if (p == prefix)
+			return true;
+	}
+	return false;
+}
+
+/* The prefix that selects one of several instructions with the same opcode, or 0. */
+static inline u8 mandatory_prefix(const struct insn *insn)
+{
+	return has_prefix(insn, PREFIX_REP) ? PREFIX_REP :
+	       has_prefix(insn, PREFIX_REPNE) ? PREFIX_REPNE :
+	       has_prefix(insn, PREFIX_OPSIZE) ? PREFIX_OPSIZE : 0;
+}
+
+/* insn_rip_relative() without the decoding, for an instruction that is decoded. */
+static inline bool is_rip_relative(const struct insn *insn)
+{
+	return insn->x86_64 && insn->modrm.nbytes &&
+	       (insn->modrm.bytes[0] & 0xc7) == 5;
+}
+
+#endif /* _X86_KPROBES_OPCODE_H */

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Copies of instructions
+ */
+#ifndef _X86_KPROBES_RELOCATE_H
+#define _X86_KPROBES_RELOCATE_H
+
+#include <linux/types.h>
+
+#include <asm/kprobes.h>
+
+struct insn;
+
+bool is_relative_branch(const struct insn *insn);
+
+int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
+		  unsigned long to);
+
+/* A jump displaces at most one byte too few for it and one more instruction. */
+#define DISPLACED_MAX		MAX_OPTIMIZED_LENGTH
+
+/* The largest copy of one displaced instruction, and of all of them, in bytes. */
+#define DISPLACED_INSN_COPY_MAX	28
+#define DISPLACED_COPY_MAX	40
+
+int displaced_size(const u8 *code, size_t len);
+bool displaced_is_jump(const struct insn *insn);
+bool displaced_is_branch(const struct insn *insn);
+bool displaced_needs_place(const struct insn *insn, bool its, bool lfence);
+int relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
+		       unsigned long to);
+unsigned int displaced_origin(const u8 *code, unsigned int size,
+			      unsigned int offset, unsigned int *pushed);
+
+#endif /* _X86_KPROBES_RELOCATE_H */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Branch targets of a function
+ */
+#ifndef _X86_KPROBES_SCAN_H
+#define _X86_KPROBES_SCAN_H
+
+#include <linux/bitmap.h>
+#include <linux/minmax.h>
+#include <linux/types.h>
+
+/**
+ * struct branch_map - Bytes of a text that a jump must not displace
+ * @start:	First address of the text.
+ * @size:	Size of the text in bytes.
+ * @bits:	A bit a byte, set if execution may arrive there other than from the
+ *		preceding instruction, or if another user of the text patches it.
+ */
+struct branch_map {
+	unsigned long start;
+	unsigned long size;
+	unsigned long *bits;
+};
+
+static inline void branch_map_add(const struct branch_map *map, unsigned long addr)
+{
+	if (addr - map->start < map->size)
+		__set_bit(addr - map->start, map->bits);
+}
+
+/* Add [@addr, @addr + @len), or the part of it in the text if @addr is in the text. */
+static inline void branch_map_add_range(const struct branch_map *map, unsigned long addr,
+					size_t len)
+{
+	unsigned long offset = addr - map->start;
+
+	if (offset < map->size)
+		bitmap_set(map->bits, offset, min(len, map->size - offset));
+}
+
+void branches_scan_function(const struct branch_map *map, const u8 *code, size_t len,
+			    unsigned long addr, bool (*is_thunk)(unsigned long addr));
+
+#endif /* _X86_KPROBES_SCAN_H */

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The text without probes
+ */
+#ifndef _X86_KPROBES_TEXT_H
+#define _X86_KPROBES_TEXT_H
+
+#include <linux/types.h>
+
+#include <asm/insn.h>
+
+/* An instruction, and after STI the bytes that is_sti_shadow_needed() decodes. */
+#define ORIGINAL_CODE_SIZE	(MAX_INSN_SIZE + 3)
+
+int decode_original_insn(struct insn *insn, u8 *code, unsigned long addr);
+void read_original_text(u8 *buf, unsigned long addr, unsigned int len);
+
+#endif /* _X86_KPROBES_TEXT_H */
