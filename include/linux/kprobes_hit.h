@@ -7,6 +7,8 @@
 #ifndef _LINUX_KPROBES_HIT_H
 #define _LINUX_KPROBES_HIT_H
 
+#include <linux/atomic.h>
+#include <linux/build_bug.h>
 #include <linux/hash.h>
 #include <linux/instrumentation.h>
 #include <linux/kprobes.h>
@@ -200,6 +202,15 @@ static __always_inline void kprobe_call_post_handlers(struct kprobe *site, struc
 		instrumentation_end();
 	}
 }
+
+#ifdef CONFIG_KRETPROBES
+/* kretprobe_count_miss() - Count a call or a return whose handler is not called */
+static __always_inline void kretprobe_count_miss(struct kretprobe *rp)
+{
+	BUILD_BUG_ON(sizeof(rp->nmissed) != sizeof(atomic_t));
+	raw_atomic_inc((atomic_t *)&rp->nmissed);
+}
+#endif
 
 #if defined(CONFIG_KRETPROBES) && !defined(CONFIG_KRETPROBE_ON_RETHOOK)
 

@@ -19,12 +19,6 @@
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 
-static __always_inline void kretprobe_count_miss(struct kretprobe *rp)
-{
-	BUILD_BUG_ON(sizeof(rp->nmissed) != sizeof(atomic_t));
-	raw_atomic_inc((atomic_t *)&rp->nmissed);
-}
-
 /* Link the instance before a stack trace can meet the trampoline. */
 static __always_inline void kretprobe_link_call(struct kretprobe_instance *ri)
 {

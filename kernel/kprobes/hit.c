@@ -20,6 +20,23 @@ static __always_inline void kprobe_count_miss(struct kprobe *p)
 	raw_atomic_long_inc((atomic_long_t *)&p->nmissed);
 }
 
+/* Call pre handlers until one changes the path. Some probes miss a @nested hit. */
+static __always_inline int kprobe_walk_pre_handlers(struct kprobe *site, struct pt_regs *regs,
+						    bool nested)
+{
+	struct kprobe *p;
+
+	list_for_each_entry_lockless(p, &site->list, list) {
+		if (kprobe_disabled(p))
+			continue;
+		if (nested && !(p->flags & KPROBE_FLAG_REENTRANT))
+			kprobe_count_miss(p);
+		else if (kprobe_call_pre_handler(p, regs))
+			return 1;
+	}
+	return 0;
+}
+
 /**
  * kprobe_pre_handlers() - Call the pre handlers of a site's probes
  * @site: The site that was hit.
@@ -31,12 +48,7 @@ static __always_inline void kprobe_count_miss(struct kprobe *p)
  */
 noinstr int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs)
 {
-	struct kprobe *p;
-
-	list_for_each_entry_lockless(p, &site->list, list)
-		if (!kprobe_disabled(p) && kprobe_call_pre_handler(p, regs))
-			return 1;
-	return 0;
+	return kprobe_walk_pre_handlers(site, regs, false);
 }
 
 /**
@@ -52,27 +64,18 @@ noinstr int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs)
  */
 noinstr int kprobe_pre_handlers_nested(struct kprobe *site, struct pt_regs *regs)
 {
-	struct kprobe *p;
-
-	list_for_each_entry_lockless(p, &site->list, list) {
-		if (kprobe_disabled(p))
-			continue;
-		if (!(p->flags & KPROBE_FLAG_REENTRANT))
-			kprobe_count_miss(p);
-		else if (kprobe_call_pre_handler(p, regs))
-			return 1;
-	}
-	return 0;
+	return kprobe_walk_pre_handlers(site, regs, true);
 }
 
-/* Call the post handlers of enabled probes that have all flags in @need. */
-static __always_inline void kprobe_post_handlers_with(struct kprobe *site, struct pt_regs *regs,
-						      u32 need)
+/* Call the post handlers of the probes that have not missed the hit. */
+static __always_inline void kprobe_walk_post_handlers(struct kprobe *site, struct pt_regs *regs,
+						      bool nested)
 {
 	struct kprobe *p;
 
 	list_for_each_entry_lockless(p, &site->list, list) {
-		if (!p->post_handler || kprobe_disabled(p) || (p->flags & need) != need)
+		if (!p->post_handler || kprobe_disabled(p) ||
+		    (nested && !(p->flags & KPROBE_FLAG_REENTRANT)))
 			continue;
 		instrumentation_begin();
 		p->post_handler(p, regs, 0);
@@ -90,7 +93,7 @@ static __always_inline void kprobe_post_handlers_with(struct kprobe *site, struc
  */
 noinstr void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, unsigned long flags)
 {
-	kprobe_post_handlers_with(site, regs, 0);
+	kprobe_walk_post_handlers(site, regs, false);
 }
 
 /**
@@ -104,7 +107,7 @@ noinstr void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, uns
  */
 noinstr void kprobe_post_handlers_nested(struct kprobe *site, struct pt_regs *regs)
 {
-	kprobe_post_handlers_with(site, regs, KPROBE_FLAG_REENTRANT);
+	kprobe_walk_post_handlers(site, regs, true);
 }
 
 /**

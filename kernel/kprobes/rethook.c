@@ -10,16 +10,9 @@
  */
 #include "internal.h"
 
-#include <linux/atomic.h>
 #include <linux/cpumask.h>
 #include <linux/err.h>
 #include <linux/minmax.h>
-
-static __always_inline void kretprobe_count_miss(struct kretprobe *rp)
-{
-	BUILD_BUG_ON(sizeof(rp->nmissed) != sizeof(atomic_t));
-	raw_atomic_inc((atomic_t *)&rp->nmissed);
-}
 
 static __always_inline bool kretprobe_is_stopped(const struct kretprobe *rp)
 {

@@ -26,19 +26,21 @@ static __always_inline void kprobe_enter_hit(struct kprobe *kp, struct pt_regs *
 	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
 }
 
-/*
- * Begin a hit, @nested if another hit is under way, and call the pre handlers.
- * Returns their result.
- */
-static __always_inline int kprobe_begin_hit(struct kprobe *kp, struct pt_regs *regs,
-					    bool nested)
+/* Begin a hit, @nested if another hit is under way. */
+static __always_inline void kprobe_begin_hit(struct kprobe *kp, struct pt_regs *regs,
+					     bool nested)
 {
-	if (nested) {
+	if (nested)
 		kprobe_enter_nested_hit(kp, regs);
-		return kprobe_pre_handlers_nested(kp, regs);
-	}
-	kprobe_enter_hit(kp, regs);
-	return kprobe_call_pre_handlers(kp, regs);
+	else
+		kprobe_enter_hit(kp, regs);
+}
+
+/* Returns the result of the pre handlers. */
+static __always_inline int kprobe_run_pre_handlers(struct kprobe *kp, struct pt_regs *regs,
+						   bool nested)
+{
+	return nested ? kprobe_pre_handlers_nested(kp, regs) : kprobe_call_pre_handlers(kp, regs);
 }
 
 /* Stands for the registers while post handlers run: they see the real ip. */

@@ -137,7 +137,8 @@ static noinstr void kprobe_skip_hit(struct kprobe *kp, struct pt_regs *regs)
 static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs *regs,
 					      bool nested)
 {
-	if (likely(!kprobe_begin_hit(kp, regs, nested))) {
+	kprobe_begin_hit(kp, regs, nested);
+	if (likely(!kprobe_run_pre_handlers(kp, regs, nested))) {
 		kprobe_finish_hit(kp, regs, nested);
 		return;
 	}

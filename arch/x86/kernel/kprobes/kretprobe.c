@@ -14,31 +14,28 @@ struct kretprobe_blackpoint kretprobe_blacklist[] = {
 	{ },
 };
 
-/* Call a handler in an interrupt or NMI that interrupted another handler. */
-static __always_inline void kretprobe_call_nested_handler(struct kretprobe *rp,
-							  struct kretprobe_instance *ri,
-							  struct pt_regs *regs)
+static __always_inline void kretprobe_call_handler(struct kretprobe *rp,
+						   struct kretprobe_instance *ri,
+						   struct pt_regs *regs, bool nested)
 {
-	if (!kprobe_hit_from_above(0)) {
-		raw_atomic_inc((atomic_t *)&rp->nmissed);
-		return;
-	}
-	kprobe_enter_nested_hit(&rp->kp, regs);
+	kprobe_begin_hit(&rp->kp, regs, nested);
 	instrumentation_begin();
 	rp->handler(ri, regs);
 	instrumentation_end();
-	kprobe_leave_hit();
+	kprobe_end_hit(nested);
 }
 
-static __always_inline void kretprobe_call_handler(struct kretprobe *rp,
+/* Call the handler, unless another one runs that no higher context has interrupted. */
+static __always_inline void kretprobe_call_or_miss(struct kretprobe *rp,
 						   struct kretprobe_instance *ri,
 						   struct pt_regs *regs)
 {
-	kprobe_enter_hit(&rp->kp, regs);
-	instrumentation_begin();
-	rp->handler(ri, regs);
-	instrumentation_end();
-	kprobe_leave_outermost_hit();
+	bool nested = kprobe_running();
+
+	if (nested && !kprobe_hit_from_above(0))
+		kretprobe_count_miss(rp);
+	else
+		kretprobe_call_handler(rp, ri, regs, nested);
 }
 
 /*
@@ -70,12 +67,8 @@ static noinstr void kretprobe_handle_return(struct pt_regs *regs, kprobe_opcode_
 		more = ri != last;
 		rp = get_kretprobe(ri);
 		ri->ret_addr = *place;
-		if (rp && rp->handler) {
-			if (kprobe_running())
-				kretprobe_call_nested_handler(rp, ri, regs);
-			else
-				kretprobe_call_handler(rp, ri, regs);
-		}
+		if (rp && rp->handler)
+			kretprobe_call_or_miss(rp, ri, regs);
 		kretprobe_put(ri, rp);
 		ri = next;
 	} while (more);
@@ -97,7 +90,7 @@ static __always_inline bool kretprobe_handle_usual_return(struct pt_regs *regs,
 	if (unlikely(!rp || !rp->handler))
 		return false;
 	kretprobe_restore_return(regs, place, ri);
-	kretprobe_call_handler(rp, ri, regs);
+	kretprobe_call_handler(rp, ri, regs, false);
 	kretprobe_put(ri, rp);
 	return true;
 }

@@ -45,20 +45,16 @@ static const struct detour_template *const second_half = &kprobe_detour_post_tem
  */
 notrace int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
 {
+	bool nested = kprobe_running();
 	int changed;
 
-	if (!kprobe_running()) {
-		kprobe_enter_hit(kp, regs);
-		changed = kprobe_call_pre_handlers(kp, regs);
-		kprobe_leave_outermost_hit();
-	} else if (kprobe_hit_from_above(0)) {
-		kprobe_enter_nested_hit(kp, regs);
-		changed = kprobe_pre_handlers_nested(kp, regs);
-		kprobe_resume_outer_hit();
-	} else {
+	if (nested && !kprobe_hit_from_above(0)) {
 		kprobes_inc_nmissed_count(kp);
 		return DETOUR_SKIPPED;
 	}
+	kprobe_begin_hit(kp, regs, nested);
+	changed = kprobe_run_pre_handlers(kp, regs, nested);
+	kprobe_end_hit(nested);
 	return changed ? DETOUR_CHANGED : DETOUR_HANDLED;
 }
 
@@ -73,18 +69,16 @@ notrace int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs
  */
 notrace void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (!kprobe_running()) {
-		kprobe_enter_hit(kp, regs);
-		kprobe_run_post_handlers(kp, regs);
-		kprobe_leave_outermost_hit();
-	} else if (kprobe_hit_from_above(0)) {
-		kprobe_enter_nested_hit(kp, regs);
-		kprobe_run_post_handlers(kp, regs);
-		kprobe_resume_outer_hit();
-	} else {
+	bool nested = kprobe_running();
+
+	if (nested && !kprobe_hit_from_above(0)) {
 		/* The instruction has lowered the context level of the pre handlers. */
 		kprobes_inc_nmissed_count(kp);
+		return;
 	}
+	kprobe_begin_hit(kp, regs, nested);
+	kprobe_run_post_handlers(kp, regs);
+	kprobe_end_hit(nested);
 }
 
 /* True if hits at the site run the displaced instructions in its detour. */
