@@ -128,26 +128,6 @@ int kprobe_check_place(struct kprobe_address *where, struct blacklist_cursor *cu
 int kprobe_check_insn(const struct kprobe_address *where, struct insn_cursor *cursor);
 
 /* reserved.c */
-
-/**
- * struct text_tables - Tables that list the reserved instructions of a text
- * @start:	Start of the text.
- * @size:	Size of the text in bytes.
- * @jumps:	Its jump labels, up to @jumps_stop.
- * @jumps_stop:	The end of @jumps.
- * @calls:	Its inlined static calls, up to @calls_stop.
- * @calls_stop:	The end of @calls.
- * @bugs:	Its BUG() and WARN() instructions, up to @bugs_stop.
- * @bugs_stop:	The end of @bugs.
- */
-struct text_tables {
-	unsigned long start;
-	unsigned long size;
-	const struct jump_entry *jumps, *jumps_stop;
-	const struct static_call_site *calls, *calls_stop;
-	const struct bug_entry *bugs, *bugs_stop;
-};
-
 bool kprobe_reserved(unsigned long addr);
 void reserved_forget_text(unsigned long start);
 
@@ -265,6 +245,8 @@ static inline bool is_return_probe(const struct kprobe *p)
 #endif /* CONFIG_KRETPROBES */
 
 /* module.c */
+struct text_tables;
+
 #ifdef CONFIG_MODULES
 int module_check_text(unsigned long addr);
 bool module_text_tables(unsigned long addr, struct text_tables *tables);

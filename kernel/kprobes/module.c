@@ -5,6 +5,7 @@
  */
 #include "internal.h"
 
+#include <linux/kprobes_tables.h>
 #include <linux/maple_tree.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
@@ -37,6 +38,36 @@ int module_check_text(unsigned long addr)
 		0 : -ENOENT;
 }
 
+#ifdef CONFIG_JUMP_LABEL
+static void module_jump_labels(struct text_tables *tables, const struct module *mod)
+{
+	tables->jumps = mod->jump_entries;
+	tables->jumps_stop = mod->jump_entries + mod->num_jump_entries;
+}
+#else
+static void module_jump_labels(struct text_tables *tables, const struct module *mod) { }
+#endif
+
+#ifdef CONFIG_HAVE_STATIC_CALL_INLINE
+static void module_static_calls(struct text_tables *tables, const struct module *mod)
+{
+	tables->calls = mod->static_call_sites;
+	tables->calls_stop = mod->static_call_sites + mod->num_static_call_sites;
+}
+#else
+static void module_static_calls(struct text_tables *tables, const struct module *mod) { }
+#endif
+
+#ifdef CONFIG_GENERIC_BUG
+static void module_bugs(struct text_tables *tables, const struct module *mod)
+{
+	tables->bugs = mod->bug_table;
+	tables->bugs_stop = mod->bug_table + mod->num_bugs;
+}
+#else
+static void module_bugs(struct text_tables *tables, const struct module *mod) { }
+#endif
+
 static struct module *module_with_live_text(unsigned long addr)
 {
 	struct module *mod;
@@ -48,9 +79,9 @@ static struct module *module_with_live_text(unsigned long addr)
 }
 
 /**
- * module_text_tables() - Find a module's tables of reserved instructions
+ * module_text_tables() - Fill in the tables of a live module
  * @addr: An address in its text.
- * @tables: Filled in.
+ * @tables: The result.
  *
  * The tables are sorted while the module is being loaded. While it is being unloaded,
  * all probes of its text are refused.
@@ -60,25 +91,16 @@ static struct module *module_with_live_text(unsigned long addr)
  */
 bool module_text_tables(unsigned long addr, struct text_tables *tables)
 {
-	const struct module *mod = module_with_live_text(addr);
+	struct module *mod = module_with_live_text(addr);
 
-	lockdep_assert_held(&kprobe_mutex);
 	if (!mod)
 		return false;
 	tables->start = (unsigned long)mod->mem[MOD_TEXT].base;
 	tables->size = mod->mem[MOD_TEXT].size;
-#ifdef CONFIG_JUMP_LABEL
-	tables->jumps = mod->jump_entries;
-	tables->jumps_stop = mod->jump_entries + mod->num_jump_entries;
-#endif
-#ifdef CONFIG_HAVE_STATIC_CALL_INLINE
-	tables->calls = mod->static_call_sites;
-	tables->calls_stop = mod->static_call_sites + mod->num_static_call_sites;
-#endif
-#ifdef CONFIG_GENERIC_BUG
-	tables->bugs = mod->bug_table;
-	tables->bugs_stop = mod->bug_table + mod->num_bugs;
-#endif
+	tables->mod = mod;
+	module_jump_labels(tables, mod);
+	module_static_calls(tables, mod);
+	module_bugs(tables, mod);
 	return true;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Instructions that other users patch or find by address: jump labels, static calls, and
- * the traps of BUG() and WARN()
+ * Instructions that must not be probed since other users patch them or find them by
+ * address
  *
- * Each probed text, the kernel's or a module's, has a sorted array of their addresses. It
- * is allocated at the first check.
+ * Each probed text, the kernel's or a module's, has a sorted array of those that its
+ * tables list. It is allocated at the first check.
  */
 #include "internal.h"
 
@@ -12,12 +12,11 @@
 #include <linux/bug.h>
 #include <linux/jump_label.h>
 #include <linux/kernel.h>
+#include <linux/kprobes_tables.h>
 #include <linux/maple_tree.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/static_call.h>
-
-#include <asm/sections.h>
 
 /**
  * struct reserved_index - Reserved instructions of a text
@@ -37,91 +36,19 @@ struct reserved_index {
 static struct maple_tree reserved_indexes = MTREE_INIT(reserved_indexes, 0);
 
 /* On the first pass, before the offsets are allocated, only count. */
-static void reserved_add(struct reserved_index *index, unsigned long addr)
+static void reserved_add(void *data, const struct text_entry *entry)
 {
-	if (addr - index->start >= index->size)
-		return;
+	struct reserved_index *index = data;
+
 	if (index->offset)
-		index->offset[index->count] = addr - index->start;
+		index->offset[index->count] = entry->addr - index->start;
 	index->count++;
 }
-
-#ifdef CONFIG_JUMP_LABEL
-static void add_jump_labels(struct reserved_index *index, const struct text_tables *tables)
-{
-	const struct jump_entry *entry;
-
-	for (entry = tables->jumps; entry < tables->jumps_stop; entry++)
-		reserved_add(index, jump_entry_code(entry));
-}
-
-static void core_jump_labels(struct text_tables *tables)
-{
-	tables->jumps = __start___jump_table;
-	tables->jumps_stop = __stop___jump_table;
-}
-#else
-static void add_jump_labels(struct reserved_index *index, const struct text_tables *tables) { }
-static void core_jump_labels(struct text_tables *tables) { }
-#endif
-
-#ifdef CONFIG_HAVE_STATIC_CALL_INLINE
-extern struct static_call_site __start_static_call_sites[], __stop_static_call_sites[];
-
-static void add_static_calls(struct reserved_index *index, const struct text_tables *tables)
-{
-	const struct static_call_site *site;
-
-	for (site = tables->calls; site < tables->calls_stop; site++)
-		reserved_add(index, (unsigned long)&site->addr + site->addr);
-}
-
-static void core_static_calls(struct text_tables *tables)
-{
-	tables->calls = __start_static_call_sites;
-	tables->calls_stop = __stop_static_call_sites;
-}
-#else
-static void add_static_calls(struct reserved_index *index, const struct text_tables *tables) { }
-static void core_static_calls(struct text_tables *tables) { }
-#endif
-
-#ifdef CONFIG_GENERIC_BUG
-extern struct bug_entry __start___bug_table[], __stop___bug_table[];
-
-static unsigned long bug_insn_addr(const struct bug_entry *bug)
-{
-#ifdef CONFIG_GENERIC_BUG_RELATIVE_POINTERS
-	return (unsigned long)&bug->bug_addr_disp + bug->bug_addr_disp;
-#else
-	return bug->bug_addr;
-#endif
-}
-
-static void add_bugs(struct reserved_index *index, const struct text_tables *tables)
-{
-	const struct bug_entry *bug;
-
-	for (bug = tables->bugs; bug < tables->bugs_stop; bug++)
-		reserved_add(index, bug_insn_addr(bug));
-}
-
-static void core_bugs(struct text_tables *tables)
-{
-	tables->bugs = __start___bug_table;
-	tables->bugs_stop = __stop___bug_table;
-}
-#else
-static void add_bugs(struct reserved_index *index, const struct text_tables *tables) { }
-static void core_bugs(struct text_tables *tables) { }
-#endif
 
 static void reserved_add_all(struct reserved_index *index, const struct text_tables *tables)
 {
 	index->count = 0;
-	add_jump_labels(index, tables);
-	add_static_calls(index, tables);
-	add_bugs(index, tables);
+	text_tables_walk(tables, reserved_add, index);
 }
 
 static int reserved_offset_cmp(const void *a, const void *b)
@@ -160,23 +87,11 @@ static struct reserved_index *reserved_index_create(const struct text_tables *ta
 	return no_free_ptr(index);
 }
 
-static bool core_text_tables(unsigned long addr, struct text_tables *tables)
-{
-	tables->start = (unsigned long)_stext;
-	tables->size = (unsigned long)_etext - tables->start;
-	core_jump_labels(tables);
-	core_static_calls(tables);
-	core_bugs(tables);
-	return addr - tables->start < tables->size;
-}
-
 static struct reserved_index *reserved_index_create_at(unsigned long addr)
 {
-	struct text_tables tables = { };
-	bool found = core_kernel_text(addr) ? core_text_tables(addr, &tables) :
-					      module_text_tables(addr, &tables);
+	struct text_tables tables;
 
-	return found ? reserved_index_create(&tables) : NULL;
+	return text_tables_find(addr, &tables) ? reserved_index_create(&tables) : NULL;
 }
 
 static bool reserved_index_has(const struct reserved_index *index, unsigned long addr)

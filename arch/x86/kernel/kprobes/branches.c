@@ -16,6 +16,7 @@
 #include <linux/ftrace.h>
 #include <linux/jump_label.h>
 #include <linux/kallsyms.h>
+#include <linux/kprobes_tables.h>
 #include <linux/list.h>
 #include <linux/memory.h>
 #include <linux/mm.h>
@@ -37,7 +38,6 @@
 #include "text.h"
 
 extern struct exception_table_entry __start___ex_table[], __stop___ex_table[];
-extern struct static_call_site __start_static_call_sites[], __stop_static_call_sites[];
 
 /**
  * enum learn_step - Next step in building an index
@@ -66,7 +66,7 @@ struct data_area {
 /**
  * struct text_index - Branch targets in the text of the core kernel or a module
  * @list:	In text_indices.
- * @mod:	The module, or NULL for the core kernel.
+ * @tables:	The text and its tables.
  * @map:	The text and its branch targets found so far.
  * @step:	The next step; at LEARNED the index can be used.
  * @next:	Start of the symbol at which LEARN_CODE continues.
@@ -80,7 +80,7 @@ struct data_area {
  */
 struct text_index {
 	struct list_head list;
-	const struct module *mod;
+	struct text_tables tables;
 	struct branch_map map;
 	enum learn_step step;
 	unsigned long next;
@@ -119,16 +119,6 @@ static unsigned long *text_bitmap_alloc(unsigned long size)
 	return kvcalloc(BITS_TO_LONGS(size), sizeof(long), GFP_KERNEL);
 }
 
-/* Allocate the bitmaps of an index whose module and text are set. */
-static bool text_index_alloc_bitmaps(struct text_index *index)
-{
-	index->next = index->map.start;
-	index->map.bits = text_bitmap_alloc(index->map.size);
-	if (index->mod)
-		index->starts = text_bitmap_alloc(index->map.size);
-	return index->map.bits && (index->starts || !index->mod);
-}
-
 static void text_index_add_fixups(const struct text_index *index)
 {
 	const struct exception_table_entry *e = index->extable;
@@ -137,17 +127,6 @@ static void text_index_add_fixups(const struct text_index *index)
 		branch_map_add(&index->map, (unsigned long)&e->fixup + e->fixup);
 }
 
-/* Add inlined static calls. As a tail call, one may be a Jcc, one byte longer. */
-static void branch_map_add_static_calls(const struct branch_map *map,
-					const struct static_call_site *site,
-					const struct static_call_site *stop)
-{
-	for (; site < stop; site++)
-		branch_map_add_range(map, (unsigned long)&site->addr + site->addr,
-				     CALL_INSN_SIZE + 1);
-}
-
-#ifdef CONFIG_JUMP_LABEL
 /* The size of a jump label, a jump or a NOP of the same size. */
 static size_t jump_label_size(unsigned long addr)
 {
@@ -158,72 +137,27 @@ static size_t jump_label_size(unsigned long addr)
 		JMP8_INSN_SIZE : JMP32_INSN_SIZE;
 }
 
-static void branch_map_add_jump_labels(const struct branch_map *map,
-				       const struct jump_entry *entry,
-				       const struct jump_entry *stop)
+static void text_index_add_entry(void *data, const struct text_entry *entry)
 {
-	guard(mutex)(&text_mutex);
-	for (; entry < stop; entry++) {
-		unsigned long addr = jump_entry_code(entry);
+	const struct text_index *index = data;
 
-		/* Entries of init text are outside; that text may be freed. */
-		if (addr - map->start >= map->size)
-			continue;
-		branch_map_add_range(map, addr, jump_label_size(addr));
-		branch_map_add(map, jump_entry_target(entry));
+	switch (entry->kind) {
+	case TEXT_JUMP_LABEL:
+		branch_map_add_range(&index->map, entry->addr, jump_label_size(entry->addr));
+		branch_map_add(&index->map, entry->target);
+		break;
+	case TEXT_STATIC_CALL:
+		/* As a tail call, it may be a Jcc, one byte longer. */
+		branch_map_add_range(&index->map, entry->addr, CALL_INSN_SIZE + 1);
+		break;
+	case TEXT_BUG:
+		break;
 	}
 }
-
-static void branch_map_add_core_jump_labels(const struct branch_map *map)
-{
-	branch_map_add_jump_labels(map, __start___jump_table, __stop___jump_table);
-}
-#else
-static void branch_map_add_core_jump_labels(const struct branch_map *map)
-{
-}
-#endif
 
 /* ------------------------------------------------------------------- modules */
 
 #ifdef CONFIG_MODULES
-#ifdef CONFIG_JUMP_LABEL
-static void branch_map_add_module_jump_labels(const struct branch_map *map,
-					      const struct module *mod)
-{
-	branch_map_add_jump_labels(map, mod->jump_entries,
-				   mod->jump_entries + mod->num_jump_entries);
-}
-#else
-static void branch_map_add_module_jump_labels(const struct branch_map *map,
-					      const struct module *mod)
-{
-}
-#endif
-
-static void text_index_add_module_tables(const struct text_index *index)
-{
-	const struct module *mod = index->mod;
-
-	branch_map_add_module_jump_labels(&index->map, mod);
-	branch_map_add_static_calls(&index->map, mod->static_call_sites,
-				    mod->static_call_sites + mod->num_static_call_sites);
-}
-
-/*
- * Return the live module whose text @addr is in, or NULL. Livepatch modules do not
- * count: they are relocated again when the module that they patch is loaded.
- */
-static const struct module *find_live_module(unsigned long addr)
-{
-	struct module *mod;
-
-	guard(preempt)();
-	mod = __module_text_address(addr);
-	return mod && mod->state == MODULE_STATE_LIVE && !is_livepatch_module(mod) &&
-	       within_module_mem_type(addr, mod, MOD_TEXT) ? mod : NULL;
-}
-
 /*
  * module_mutex is held, so that the entries for init text are not being trimmed from
  * the exception table. The table stays in memory after that.
@@ -232,26 +166,23 @@ static int text_index_add_symbol(void *data, const char *name, unsigned long add
 {
 	struct text_index *index = data;
 
-	index->extable = index->mod->extable;
-	index->nr_extable = index->mod->num_exentries;
+	index->extable = index->tables.mod->extable;
+	index->nr_extable = index->tables.mod->num_exentries;
 	if (addr - index->map.start < index->map.size)
 		__set_bit(addr - index->map.start, index->starts);
 	return 0;
 }
 
-static struct text_index *text_index_alloc_module(const struct module *mod)
+/* Livepatch modules are relocated again when the module that they patch is loaded. */
+static int text_index_prepare_module(struct text_index *index)
 {
-	struct text_index *index __free(text_index_free) = kzalloc(sizeof(*index), GFP_KERNEL);
-
-	if (!index)
-		return NULL;
-	index->mod = mod;
-	index->map.start = (unsigned long)mod->mem[MOD_TEXT].base;
-	index->map.size = mod->mem[MOD_TEXT].size;
-	if (!text_index_alloc_bitmaps(index))
-		return NULL;
-	module_kallsyms_on_each_symbol(mod->name, text_index_add_symbol, index);
-	return_ptr(index);
+	if (is_livepatch_module(index->tables.mod))
+		return -EINVAL;
+	index->starts = text_bitmap_alloc(index->map.size);
+	if (!index->starts)
+		return -ENOMEM;
+	module_kallsyms_on_each_symbol(index->tables.mod->name, text_index_add_symbol, index);
+	return 0;
 }
 
 static struct data_area module_data_area(const struct module *mod, enum learn_step what)
@@ -262,18 +193,9 @@ static struct data_area module_data_area(const struct module *mod, enum learn_st
 	return (struct data_area){ mod->mem[type].base, mod->mem[type].size };
 }
 #else
-static void text_index_add_module_tables(const struct text_index *index)
+static int text_index_prepare_module(struct text_index *index)
 {
-}
-
-static const struct module *find_live_module(unsigned long addr)
-{
-	return NULL;
-}
-
-static struct text_index *text_index_alloc_module(const struct module *mod)
-{
-	return NULL;
+	return -EINVAL;
 }
 
 static struct data_area module_data_area(const struct module *mod, enum learn_step what)
@@ -284,47 +206,42 @@ static struct data_area module_data_area(const struct module *mod, enum learn_st
 
 /* ------------------------------------------------------- building the indices */
 
-static struct text_index *text_index_alloc_core(void)
+static int text_index_prepare_core(struct text_index *index)
 {
-	struct text_index *index __free(text_index_free) = kzalloc(sizeof(*index), GFP_KERNEL);
-
-	if (!index)
-		return NULL;
-	index->map.start = (unsigned long)_stext;
-	index->map.size = _etext - _stext;
 	index->extable = __start___ex_table;
 	index->nr_extable = __stop___ex_table - __start___ex_table;
-	return text_index_alloc_bitmaps(index) ? no_free_ptr(index) : NULL;
+	return 0;
 }
 
 /* Create the index, still empty, of the text that an address is in. */
 static int text_index_create(unsigned long addr)
 {
-	const struct module *mod = NULL;
-	struct text_index *index;
+	struct text_index *index __free(text_index_free) = kzalloc(sizeof(*index), GFP_KERNEL);
+	int err;
 
-	if (!__is_kernel_text(addr)) {
-		mod = find_live_module(addr);
-		if (!mod)
-			return -EINVAL;
-	}
-	index = mod ? text_index_alloc_module(mod) : text_index_alloc_core();
 	if (!index)
 		return -ENOMEM;
-	list_add_tail(&index->list, &text_indices);
+	if (!text_tables_find(addr, &index->tables))
+		return -EINVAL;
+	index->map.start = index->tables.start;
+	index->map.size = index->tables.size;
+	index->next = index->map.start;
+	err = index->tables.mod ? text_index_prepare_module(index) :
+				  text_index_prepare_core(index);
+	if (err)
+		return err;
+	index->map.bits = text_bitmap_alloc(index->map.size);
+	if (!index->map.bits)
+		return -ENOMEM;
+	list_add_tail(&no_free_ptr(index)->list, &text_indices);
 	return 0;
 }
 
-static void text_index_learn_tables(const struct text_index *index)
+static void text_index_learn_tables(struct text_index *index)
 {
 	text_index_add_fixups(index);
-	if (index->mod) {
-		text_index_add_module_tables(index);
-		return;
-	}
-	branch_map_add_core_jump_labels(&index->map);
-	branch_map_add_static_calls(&index->map, __start_static_call_sites,
-				    __stop_static_call_sites);
+	guard(mutex)(&text_mutex);	/* for jump_label_size() */
+	text_tables_walk(&index->tables, text_index_add_entry, index);
 }
 
 static struct data_area core_data_area(enum learn_step what)
@@ -342,8 +259,9 @@ static struct data_area core_data_area(enum learn_step what)
 /* Add all words of data that are addresses in the text. They may change meanwhile. */
 static void text_index_learn_data(const struct text_index *index)
 {
-	struct data_area area = index->mod ? module_data_area(index->mod, index->step) :
-					core_data_area(index->step);
+	const struct module *mod = index->tables.mod;
+	struct data_area area = mod ? module_data_area(mod, index->step) :
+				      core_data_area(index->step);
 	const unsigned long *word = area.start;
 
 	for (; area.size >= sizeof(*word); area.size -= sizeof(*word), word++)
@@ -534,7 +452,7 @@ void branches_forget(const struct module *mod)
 	struct text_index *index, *next;
 
 	list_for_each_entry_safe(index, next, &text_indices, list) {
-		if (index->mod != mod)
+		if (index->tables.mod != mod)
 			continue;
 		list_del(&index->list);
 		text_index_free(index);

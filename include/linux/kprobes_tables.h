@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tables of the instructions that other users patch or find by address
+ */
+#ifndef _LINUX_KPROBES_TABLES_H
+#define _LINUX_KPROBES_TABLES_H
+
+#include <linux/types.h>
+
+struct bug_entry;
+struct jump_entry;
+struct module;
+struct static_call_site;
+
+/**
+ * struct text_tables - Text of the kernel or of a live module, and its tables
+ * @start:	Start of the text.
+ * @size:	Size of the text in bytes.
+ * @mod:	The module, or NULL for the kernel.
+ * @jumps:	Its jump labels, up to @jumps_stop.
+ * @jumps_stop:	The end of @jumps.
+ * @calls:	Its inlined static calls, up to @calls_stop.
+ * @calls_stop:	The end of @calls.
+ * @bugs:	Its BUG() and WARN() instructions, up to @bugs_stop.
+ * @bugs_stop:	The end of @bugs.
+ */
+struct text_tables {
+	unsigned long start;
+	unsigned long size;
+	struct module *mod;
+	const struct jump_entry *jumps, *jumps_stop;
+	const struct static_call_site *calls, *calls_stop;
+	const struct bug_entry *bugs, *bugs_stop;
+};
+
+/**
+ * enum text_entry_kind - Table that lists an instruction
+ * @TEXT_JUMP_LABEL:	A jump or a NOP, which a static key turns into one another.
+ * @TEXT_STATIC_CALL:	A static call, which is a CALL, a jump or a NOP.
+ * @TEXT_BUG:		The trap of a BUG() or WARN().
+ */
+enum text_entry_kind {
+	TEXT_JUMP_LABEL,
+	TEXT_STATIC_CALL,
+	TEXT_BUG,
+};
+
+/**
+ * struct text_entry - Instruction that a table lists
+ * @kind:	The table.
+ * @addr:	The address of the instruction.
+ * @target:	The target of a jump label, also while it is a NOP; otherwise 0.
+ */
+struct text_entry {
+	enum text_entry_kind kind;
+	unsigned long addr;
+	unsigned long target;
+};
+
+bool text_tables_find(unsigned long addr, struct text_tables *tables);
+void text_tables_walk(const struct text_tables *tables,
+		      void (*visit)(void *data, const struct text_entry *entry), void *data);
+
+#endif /* _LINUX_KPROBES_TABLES_H */
