@@ -225,6 +225,7 @@ static inline bool is_kprobe_optinsn_slot(unsigned long addr)
 static inline void wait_for_kprobe_optimizer(void) { }
 #endif
 
+#ifdef CONFIG_KPROBES
 /**
  * kprobe_page_fault() - Pass a page fault to a running probe
  * @regs: The registers at the fault.
@@ -235,13 +236,17 @@ static inline void wait_for_kprobe_optimizer(void) { }
  */
 static __always_inline bool kprobe_page_fault(struct pt_regs *regs, unsigned int trap)
 {
-#ifdef CONFIG_KPROBES
 	/* With preemption on, the probe that runs may be on another CPU. */
 	if (!user_mode(regs) && !preemptible() && kprobe_running())
 		return kprobe_fault_handler(regs, trap);
-#endif
 	return false;
 }
+#else
+static __always_inline bool kprobe_page_fault(struct pt_regs *regs, unsigned int trap)
+{
+	return false;
+}
+#endif
 
 /* Back ends, and other users of return probes, include this header for both. */
 #include <linux/kprobes_arch.h>

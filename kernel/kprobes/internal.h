@@ -151,7 +151,11 @@ void blacklist_init(void);
 unsigned long blacklist_next(unsigned long addr, unsigned long *end);
 
 /* slot.c */
+#ifdef CONFIG_OPTPROBES
 void slots_init(void);
+#else
+static inline void slots_init(void) { }
+#endif
 
 /* arm.c */
 int arm_sites(struct list_head *batch);

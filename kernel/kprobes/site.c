@@ -317,14 +317,27 @@ static void site_unlink(struct kprobe_site *site)
 	rb_erase(&site->node, &site_tree);
 }
 
+#ifdef CONFIG_OPTPROBES
+static void site_init_detour(struct kprobe_site *site)
+{
+	INIT_LIST_HEAD(&site->op.list);
+}
+
+static void site_remove_detour(struct kprobe_site *site)
+{
+	arch_remove_optimized_kprobe(&site->op);
+}
+#else
+static void site_init_detour(struct kprobe_site *site) { }
+static void site_remove_detour(struct kprobe_site *site) { }
+#endif
+
 static void site_remove_slots(struct kprobe_site *site)
 {
 	if (kprobe_ftrace(&site->kp))
 		return;
 	arch_remove_kprobe(&site->kp);
-#ifdef CONFIG_OPTPROBES
-	arch_remove_optimized_kprobe(&site->op);
-#endif
+	site_remove_detour(site);
 }
 
 /**
@@ -351,9 +364,7 @@ struct kprobe_site *site_create(unsigned long addr, u32 flags)
 	INIT_LIST_HEAD(&site->kp.list);
 	INIT_LIST_HEAD(&site->batch);
 	INIT_LIST_HEAD(&site->retired);
-#ifdef CONFIG_OPTPROBES
-	INIT_LIST_HEAD(&site->op.list);
-#endif
+	site_init_detour(site);
 
 	err = kprobe_ftrace(&site->kp) ? arch_prepare_kprobe_ftrace(&site->kp)
 				       : arch_prepare_kprobe(&site->kp);

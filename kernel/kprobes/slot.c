@@ -344,16 +344,14 @@ struct kprobe *kprobe_optinsn_slot_owner(unsigned long addr)
 	return slot_owner(&optinsn_pages, addr);
 }
 
-#endif /* CONFIG_OPTPROBES */
-
 /* slots_init() - Prepare for the first slot */
 void __init slots_init(void)
 {
-#ifdef CONFIG_OPTPROBES
 	/* On some architectures the size is a difference of two addresses. */
 	optinsn_slots.slot_bytes = MAX_OPTINSN_SIZE * sizeof(kprobe_opcode_t);
-#endif
 }
+
+#endif /* CONFIG_OPTPROBES */
 
 static struct maple_tree *const slot_page_trees[] = {
 	&insn_pages,

@@ -11,7 +11,6 @@
 #include <linux/cpufeature.h>
 #include <linux/extable.h>
 #include <linux/kallsyms.h>
-#include <linux/kgdb.h>
 #include <linux/kprobes.h>
 #include <linux/memory.h>
 #include <linux/preempt.h>
@@ -119,13 +118,13 @@ noinstr void kprobe_detour_redirect(struct pt_regs *regs)
 	regs->ip = kprobe_detoured_ip(regs->ip);
 }
 
+#ifdef CONFIG_PREEMPTION
 /* Called by detours that must do what preempt_enable() does when a resched is due. */
 notrace void __kprobes kprobe_detour_resched(void)
 {
-#ifdef CONFIG_PREEMPTION
 	__preempt_schedule_notrace();
-#endif
 }
+#endif
 
 /* --------------------------------------------------------------- detours */
 
@@ -135,16 +134,6 @@ static bool has_extable_entry(unsigned long addr, unsigned int size)
 	while (size--)
 		if (search_exception_tables(addr + size))
 			return true;
-	return false;
-}
-
-static bool has_kgdb_breakpoint(unsigned long addr, unsigned int size)
-{
-#ifdef CONFIG_KGDB
-	while (size--)
-		if (kgdb_has_hit_break(addr + size))
-			return true;
-#endif
 	return false;
 }
 

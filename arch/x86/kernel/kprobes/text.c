@@ -2,7 +2,6 @@
 /*
  * The text without probes, and the start of each instruction in it
  */
-#include <linux/kgdb.h>
 #include <linux/kprobes.h>
 #include <linux/memory.h>
 #include <linux/mm.h>
@@ -14,22 +13,33 @@
 #include "insn.h"
 #include "text.h"
 
+#ifdef CONFIG_OPTPROBES
+/* The bytes that the breakpoint or the jump of a site has replaced, and their number. */
+static const u8 *displaced_text(const struct kprobe *kp, unsigned int *size)
+{
+	bool jump = kprobe_optimized(kp);
+
+	*size = jump ? JMP32_INSN_SIZE : INT3_INSN_SIZE;
+	return jump ? container_of(kp, struct optimized_kprobe, kp)->optinsn.code : &kp->opcode;
+}
+#else
+static const u8 *displaced_text(const struct kprobe *kp, unsigned int *size)
+{
+	*size = INT3_INSN_SIZE;
+	return &kp->opcode;
+}
+#endif
+
 /* Restore in @code what a probe @pos bytes after @addr, perhaps before it, displaces. */
 static void restore_site_text(u8 *code, unsigned int len, int pos, unsigned long addr)
 {
 	const struct kprobe *kp = get_kprobe((void *)addr + pos);
-	unsigned int size = 1;
 	const u8 *original;
+	unsigned int size;
 
 	if (!kp)
 		return;
-	original = &kp->opcode;
-#ifdef CONFIG_OPTPROBES
-	if (kprobe_optimized(kp)) {
-		original = container_of(kp, struct optimized_kprobe, kp)->optinsn.code;
-		size = JMP32_INSN_SIZE;
-	}
-#endif
+	original = displaced_text(kp, &size);
 	for (unsigned int i = 0; i < size; i++)
 		if (pos + i < len)
 			code[pos + i] = original[i];
@@ -96,11 +106,7 @@ int decode_original_insn(struct insn *insn, u8 *code, unsigned long addr)
 /* A breakpoint of kgdb hides an instruction of unknown length. */
 static bool is_kgdb_breakpoint(const u8 *code, unsigned long addr)
 {
-#ifdef CONFIG_KGDB
-	return code[0] == INT3_INSN_OPCODE && kgdb_has_hit_break(addr);
-#else
-	return false;
-#endif
+	return code[0] == INT3_INSN_OPCODE && has_kgdb_breakpoint(addr, 1);
 }
 
 /* The number of bytes from @insn on that must not be probed, or 0. */

@@ -5,12 +5,29 @@
 #ifndef _X86_KPROBES_TEXT_H
 #define _X86_KPROBES_TEXT_H
 
+#include <linux/kgdb.h>
 #include <linux/types.h>
 
 #include <asm/insn.h>
 
 /* An instruction, and after STI the bytes that is_sti_shadow_needed() decodes. */
 #define ORIGINAL_CODE_SIZE	(MAX_INSN_SIZE + 3)
+
+#ifdef CONFIG_KGDB
+/* True if kgdb has a breakpoint on one of @size bytes from @addr on. */
+static inline bool has_kgdb_breakpoint(unsigned long addr, unsigned int size)
+{
+	while (size--)
+		if (kgdb_has_hit_break(addr + size))
+			return true;
+	return false;
+}
+#else
+static inline bool has_kgdb_breakpoint(unsigned long addr, unsigned int size)
+{
+	return false;
+}
+#endif
 
 int decode_original_insn(struct insn *insn, u8 *code, unsigned long addr);
 void read_original_text(u8 *buf, unsigned long addr, unsigned int len);
