@@ -109,9 +109,9 @@ static enum emul_op emul_indirect_op(u8 modrm)
 	bool mem = X86_MODRM_MOD(modrm) != 3;
 
 	switch (X86_MODRM_REG(modrm)) {
-	case 2:
+	case GROUP5_CALL:
 		return mem ? EMUL_CALL_MEM : EMUL_CALL_REG;
-	case 4:
+	case GROUP5_JMP:
 		return mem ? EMUL_JMP_MEM : EMUL_JMP_REG;
 	default:
 		return EMUL_NONE;
@@ -121,33 +121,34 @@ static enum emul_op emul_indirect_op(u8 modrm)
 static enum emul_op emul_one_byte_op(const struct insn *insn)
 {
 	switch (insn_opcode(insn)) {
-	case 0x70 ... 0x7f:
+	case OPCODE_JCC8(0) ... OPCODE_JCC8(0xf):
 		return EMUL_JCC;
-	case 0x90: /* without the prefixes that make it XCHG or PAUSE */
+	case OPCODE_NOP: /* without the prefixes that make it XCHG or PAUSE */
 		return X86_REX_B(insn->rex_prefix.bytes[0]) ||
 		       has_prefix(insn, PREFIX_REP) ? EMUL_NONE : EMUL_NOP;
-	case 0x9c:
+	case OPCODE_PUSHF:
 		return EMUL_PUSHF;
-	case 0x9d:
+	case OPCODE_POPF:
 		return EMUL_POPF;
-	case 0xc2 ... 0xc3:
+	case OPCODE_RET_IMM:
+	case RET_INSN_OPCODE:
 		return EMUL_RET;
-	case 0xe0 ... 0xe2:
+	case OPCODE_LOOPNE ... OPCODE_LOOP:
 		return has_native_address(insn) ? EMUL_LOOP : EMUL_LOOP32;
-	case 0xe3:
+	case OPCODE_JCXZ:
 		return has_native_address(insn) ? EMUL_JCXZ : EMUL_JCXZ32;
-	case 0xe8:
+	case CALL_INSN_OPCODE:
 		return EMUL_CALL;
-	case 0xe9:
-	case 0xeb:
+	case JMP32_INSN_OPCODE:
+	case JMP8_INSN_OPCODE:
 		return EMUL_JMP;
-	case 0xf4: /* HLT */
+	case OPCODE_HLT:
 		return EMUL_NOP;
-	case 0xfa:
+	case OPCODE_CLI:
 		return EMUL_CLI;
-	case 0xfb:
+	case OPCODE_STI:
 		return EMUL_STI;
-	case 0xff:
+	case OPCODE_GROUP5:
 		return emul_indirect_op(insn->modrm.bytes[0]);
 	default:
 		return EMUL_NONE;
@@ -160,17 +161,17 @@ static enum emul_op emul_two_byte_op(const struct insn *insn)
 	u8 modrm = insn->modrm.bytes[0];
 
 	switch (insn_opcode(insn)) {
-	case 0x0f01: /* MWAIT, MWAITX */
+	case OPCODE_GROUP7: /* MWAIT, MWAITX */
 		return !prefix && (modrm == 0xc9 || modrm == 0xfb) ?
 			EMUL_NOP : EMUL_NONE;
-	case 0x0f1e: /* ENDBR64, ENDBR32 */
-		return prefix == PREFIX_REP && (modrm == 0xfa || modrm == 0xfb) ?
+	case OPCODE_ENDBR:
+		return prefix == PREFIX_REP && (modrm == MODRM_ENDBR64 || modrm == MODRM_ENDBR32) ?
 			EMUL_NOP : EMUL_NONE;
-	case 0x0f1f:
+	case OPCODE_NOPL:
 		return EMUL_NOP;
-	case 0x0f80 ... 0x0f8f:
+	case OPCODE_JCC32(0) ... OPCODE_JCC32(0xf):
 		return EMUL_JCC;
-	case 0x0fae: /* TPAUSE, UMWAIT */
+	case OPCODE_GROUP15: /* TPAUSE, UMWAIT */
 		return (prefix == PREFIX_OPSIZE || prefix == PREFIX_REPNE) &&
 		       modrm >= 0xf0 && modrm <= 0xf7 ? EMUL_TPAUSE : EMUL_NONE;
 	default:
@@ -192,7 +193,7 @@ static u8 emul_loop_cond(const struct insn *insn)
 {
 	static const u8 conds[] = { COND_NE, COND_E, COND_ALWAYS };
 
-	return conds[insn->opcode.bytes[0] - 0xe0];
+	return conds[insn->opcode.bytes[0] - OPCODE_LOOPNE];
 }
 
 /* Describe the memory operand of @insn, see volume 2, section 2.1.5 of the SDM. */

@@ -193,7 +193,7 @@ static char vex_insn_class(const struct insn *insn)
 
 	/* The decoder accepts all of EVEX ff; only INC, DEC and PUSH2 exist. */
 	if (evex && X86_EVEX_M(insn->vex_prefix.bytes[1]) == 4 &&
-	    insn->opcode.bytes[0] == 0xff && reg > 1 && reg != 6)
+	    insn->opcode.bytes[0] == OPCODE_GROUP5 && reg > 1 && reg != GROUP5_PUSH)
 		return '-';
 
 	return '.';
@@ -235,7 +235,7 @@ static enum insn_run insn_emulated_run(const struct insn *insn)
 {
 	struct insn_emulation emul;
 
-	if (insn_opcode(insn) == 0xfb && is_sti_shadow_needed(insn))
+	if (insn_opcode(insn) == OPCODE_STI && is_sti_shadow_needed(insn))
 		return INSN_RUN_NEVER;
 	if (prepare_emulation(&emul, insn))
 		return INSN_RUN_NEVER;

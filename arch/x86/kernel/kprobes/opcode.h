@@ -9,6 +9,44 @@
 
 #include <asm/insn.h>
 
+/*
+ * Opcodes as insn_opcode() returns them. Those of direct branches and of INT3 are in
+ * <asm/text-patching.h>, tables of all are in insn.c.
+ */
+#define OPCODE_PUSH(reg)	(0x50 + (reg))
+#define OPCODE_POP(reg)		(0x58 + (reg))
+#define OPCODE_JCC8(cond)	(0x70 + (cond))
+#define OPCODE_NOP		0x90
+#define OPCODE_PUSHF		0x9c
+#define OPCODE_POPF		0x9d
+#define OPCODE_RET_IMM		0xc2
+#define OPCODE_LEAVE		0xc9
+#define OPCODE_LOOPNE		0xe0
+#define OPCODE_LOOP		0xe2
+#define OPCODE_JCXZ		0xe3
+#define OPCODE_HLT		0xf4
+#define OPCODE_CLI		0xfa
+#define OPCODE_STI		0xfb
+#define OPCODE_GROUP5		0xff	/* INC, DEC, CALL, JMP, PUSH */
+#define OPCODE_GROUP7		0x0f01	/* MWAIT, MWAITX among others */
+#define OPCODE_UD2		0x0f0b
+#define OPCODE_ENDBR		0x0f1e	/* a NOP without PREFIX_REP */
+#define OPCODE_NOPL		0x0f1f
+#define OPCODE_JCC32(cond)	(0x0f80 + (cond))
+#define OPCODE_GROUP15		0x0fae	/* LFENCE, TPAUSE, UMWAIT among others */
+
+/* ModRM.reg of OPCODE_GROUP5 */
+#define GROUP5_CALL		2
+#define GROUP5_CALL_FAR		3
+#define GROUP5_JMP		4
+#define GROUP5_JMP_FAR		5
+#define GROUP5_PUSH		6
+
+/* ModRM of two instructions with a prefix and an opcode that others share */
+#define MODRM_ENDBR64		0xfa
+#define MODRM_ENDBR32		0xfb
+#define MODRM_LFENCE		0xe8
+
 /* Marks opcodes of VEX and EVEX, which are not in the other opcode maps. */
 #define OPCODE_VEX		0xc400
 

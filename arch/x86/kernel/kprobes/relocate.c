@@ -21,11 +21,13 @@
 bool is_relative_branch(const struct insn *insn)
 {
 	switch (insn_opcode(insn)) {
-	case 0x70 ... 0x7f:	/* Jcc */
-	case 0xe0 ... 0xe3:	/* LOOP, JCXZ */
-	case 0xe8 ... 0xe9:	/* CALL, JMP */
-	case 0xeb:
-	case 0x0f80 ... 0x0f8f:
+	case OPCODE_JCC8(0) ... OPCODE_JCC8(0xf):
+	case OPCODE_JCC32(0) ... OPCODE_JCC32(0xf):
+	case OPCODE_LOOPNE ... OPCODE_LOOP:
+	case OPCODE_JCXZ:
+	case CALL_INSN_OPCODE:
+	case JMP32_INSN_OPCODE:
+	case JMP8_INSN_OPCODE:
 		return true;
 	case 0xc7:		/* XBEGIN among the MOVs */
 		return X86_MODRM_REG(insn->modrm.bytes[0]) == 7;
@@ -97,12 +99,7 @@ enum displaced_form {
 	DISPLACED_CALL_AWAY,	/* becomes a push and an indirect JMP; is the last */
 };
 
-/* ModRM.reg of opcode ff. */
-#define MODRM_REG_CALL		2
-#define MODRM_REG_JMP		4
-
 #define JCC32_INSN_SIZE		6
-#define JCC32_OPCODE		0x0f80
 
 /* call 1f; 1: movq $imm32, (%rsp) - without the REX prefix outside of 64-bit mode */
 #define PUSH_SIZE		(CALL_INSN_SIZE + 8)
@@ -133,12 +130,12 @@ static bool is_sp_relative(const struct insn *insn)
 static enum displaced_form displaced_indirect_form(const struct insn *insn)
 {
 	switch (X86_MODRM_REG(insn->modrm.bytes[0])) {
-	case 2:
+	case GROUP5_CALL:
 		return is_sp_relative(insn) ? DISPLACED_NEVER : DISPLACED_CALL_AWAY;
-	case 3:
-	case 5:	/* far ones */
+	case GROUP5_CALL_FAR:
+	case GROUP5_JMP_FAR:
 		return DISPLACED_NEVER;
-	case 4:
+	case GROUP5_JMP:
 		return DISPLACED_JMP_AWAY;
 	default:
 		return DISPLACED_COPY;
@@ -148,17 +145,18 @@ static enum displaced_form displaced_indirect_form(const struct insn *insn)
 static enum displaced_form displaced_form_by_opcode(const struct insn *insn)
 {
 	switch (insn_opcode(insn)) {
-	case 0x70 ... 0x7f:
-	case 0x0f80 ... 0x0f8f:
+	case OPCODE_JCC8(0) ... OPCODE_JCC8(0xf):
+	case OPCODE_JCC32(0) ... OPCODE_JCC32(0xf):
 		return DISPLACED_JCC;
-	case 0xc2 ... 0xc3:
+	case OPCODE_RET_IMM:
+	case RET_INSN_OPCODE:
 		return DISPLACED_JMP_AWAY;
-	case 0xe8:
+	case CALL_INSN_OPCODE:
 		return DISPLACED_CALL;
-	case 0xe9:
-	case 0xeb:
+	case JMP32_INSN_OPCODE:
+	case JMP8_INSN_OPCODE:
 		return DISPLACED_JMP;
-	case 0xff:
+	case OPCODE_GROUP5:
 		return displaced_indirect_form(insn);
 	default:
 		return is_relative_branch(insn) ? DISPLACED_NEVER : DISPLACED_COPY;
@@ -245,11 +243,11 @@ static unsigned int displaced_copy_size(const struct insn *insn, enum displaced_
 static bool is_wait_insn(const struct insn *insn, enum insn_run run)
 {
 	switch (insn_opcode(insn)) {
-	case 0xf4:	/* HLT */
+	case OPCODE_HLT:
 		return true;
-	case 0x0f01:	/* MWAIT, MWAITX */
+	case OPCODE_GROUP7:	/* MWAIT, MWAITX */
 		return run == INSN_RUN_SKIP;
-	case 0x0fae:	/* TPAUSE, UMWAIT */
+	case OPCODE_GROUP15:	/* TPAUSE, UMWAIT */
 		return run == INSN_RUN_EMULATE;
 	default:
 		return false;
@@ -322,12 +320,13 @@ EXPORT_SYMBOL_IF_KUNIT(displaced_size);
 bool displaced_needs_place(const struct insn *insn, bool its, bool lfence)
 {
 	switch (insn_opcode(insn)) {
-	case 0xc2 ... 0xc3:	/* RET */
+	case OPCODE_RET_IMM:
+	case RET_INSN_OPCODE:
 		return its;
-	case 0xff:		/* CALL, JMP */
+	case OPCODE_GROUP5:
 		return (its || lfence) && displaced_form(insn) != DISPLACED_COPY;
-	case 0x0fae:		/* LFENCE among the fences */
-		return lfence && insn->modrm.bytes[0] == 0xe8 && !mandatory_prefix(insn);
+	case OPCODE_GROUP15:
+		return lfence && insn->modrm.bytes[0] == MODRM_LFENCE && !mandatory_prefix(insn);
 	default:
 		return false;
 	}
@@ -358,7 +357,7 @@ static int relocate_jcc(u8 *buf, const struct insn *insn, unsigned long from,
 	int len = put_branch_disp(buf, JCC32_INSN_SIZE, to, branch_target(insn, from));
 
 	if (len > 0)
-		put_unaligned_be16(JCC32_OPCODE | (insn_opcode(insn) & 0xf), buf);
+		put_unaligned_be16(OPCODE_JCC32(insn_opcode(insn) & 0xf), buf);
 	return len;
 }
 
@@ -379,7 +378,7 @@ static int relocate_jmp_of_call(u8 *buf, const struct insn *insn, unsigned long 
 
 	if (len > 0)
 		buf[displacement_offset(insn) - insn->sib.nbytes - 1] ^=
-			(MODRM_REG_CALL ^ MODRM_REG_JMP) << 3;
+			(GROUP5_CALL ^ GROUP5_JMP) << 3;
 	return len;
 }
 

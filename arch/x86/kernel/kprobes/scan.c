@@ -116,26 +116,26 @@ static void scan_frame_apply_insn(struct scan_frame *frame, const struct insn *i
 	u8 reg = X86_MODRM_REG(insn->modrm.bytes[0]);
 
 	switch (insn_opcode(insn)) {
-	case 0xff:
-		if (reg != 6)
+	case OPCODE_GROUP5:
+		if (reg != GROUP5_PUSH)
 			break;
 		fallthrough;
-	case 0x50 ... 0x57:	/* PUSH */
-	case 0x68:
+	case OPCODE_PUSH(0) ... OPCODE_PUSH(7):
+	case 0x68:		/* PUSH of a constant, of FS, of GS */
 	case 0x6a:
-	case 0x9c:
+	case OPCODE_PUSHF:
 	case 0x0fa0:
 	case 0x0fa8:
 		frame->depth += sizeof(long);
 		break;
-	case 0x58 ... 0x5f:	/* POP */
-	case 0x8f:
-	case 0x9d:
+	case OPCODE_POP(0) ... OPCODE_POP(7):
+	case 0x8f:		/* POP to memory, to FS, to GS */
+	case OPCODE_POPF:
 	case 0x0fa1:
 	case 0x0fa9:
 		frame->depth -= sizeof(long);
 		break;
-	case 0xc9:		/* LEAVE */
+	case OPCODE_LEAVE:
 		scan_frame_release(frame);
 		break;
 	case 0x81:
@@ -179,7 +179,7 @@ static bool is_absolute_table_jump(const struct insn *insn)
 {
 	const u8 sib = insn->sib.bytes[0];
 
-	return insn_opcode(insn) == 0xff && insn->sib.nbytes &&
+	return insn_opcode(insn) == OPCODE_GROUP5 && insn->sib.nbytes &&
 	       X86_MODRM_MOD(insn->modrm.bytes[0]) == 0 && X86_SIB_BASE(sib) == 5 &&
 	       X86_SIB_SCALE(sib) == 3 && is_table_jump(insn);
 }
@@ -190,7 +190,7 @@ static bool is_absolute_table_jump(const struct insn *insn)
  */
 static bool is_tail_call(const struct scan_frame *frame, const struct insn *insn)
 {
-	if (insn_opcode(insn) == 0xff && is_table_jump(insn))
+	if (insn_opcode(insn) == OPCODE_GROUP5 && is_table_jump(insn))
 		return false;
 	return frame->exact ? !frame->depth : frame->depth < 0;
 }
@@ -199,17 +199,18 @@ static bool is_tail_call(const struct scan_frame *frame, const struct insn *insn
 static bool insn_never_falls_through(const struct insn *insn)
 {
 	switch (insn_opcode(insn)) {
-	case 0xc2 ... 0xc3:	/* RET */
-	case 0xca ... 0xcb:
+	case OPCODE_RET_IMM:
+	case RET_INSN_OPCODE:
+	case 0xca ... 0xcb:	/* RET, far */
 	case 0xcf:		/* IRET */
-	case 0xe9:		/* JMP */
-	case 0xeb:
-	case 0x0f0b:		/* UD2 */
-	case 0xcc:		/* INT3, as padding */
+	case JMP32_INSN_OPCODE:
+	case JMP8_INSN_OPCODE:
+	case OPCODE_UD2:
+	case INT3_INSN_OPCODE:	/* as padding */
 		return true;
-	case 0xff:		/* JMP among INC, DEC, CALL and PUSH */
-		return X86_MODRM_REG(insn->modrm.bytes[0]) == 4 ||
-		       X86_MODRM_REG(insn->modrm.bytes[0]) == 5;
+	case OPCODE_GROUP5:
+		return X86_MODRM_REG(insn->modrm.bytes[0]) == GROUP5_JMP ||
+		       X86_MODRM_REG(insn->modrm.bytes[0]) == GROUP5_JMP_FAR;
 	default:
 		return false;
 	}
@@ -219,14 +220,15 @@ static bool is_call_insn(const struct insn *insn)
 {
 	u8 reg = X86_MODRM_REG(insn->modrm.bytes[0]);
 
-	return insn_opcode(insn) == 0xe8 ||
-	       (insn_opcode(insn) == 0xff && (reg == 2 || reg == 3));
+	return insn_opcode(insn) == CALL_INSN_OPCODE ||
+	       (insn_opcode(insn) == OPCODE_GROUP5 &&
+		(reg == GROUP5_CALL || reg == GROUP5_CALL_FAR));
 }
 
 static bool is_endbr_insn(const struct insn *insn)
 {
-	return insn_opcode(insn) == 0x0f1e && has_prefix(insn, PREFIX_REP) &&
-	       insn->modrm.bytes[0] == 0xfa;
+	return insn_opcode(insn) == OPCODE_ENDBR && has_prefix(insn, PREFIX_REP) &&
+	       insn->modrm.bytes[0] == MODRM_ENDBR64;
 }
 
 /* Add the addresses in operands of an instruction that ends at @end and is no branch. */
@@ -252,7 +254,7 @@ static bool branch_map_add_insn(const struct branch_map *map, struct scan_frame 
 {
 	unsigned long end = addr + insn->length;
 	unsigned long target = end + insn->immediate.value;
-	bool indirect = insn_opcode(insn) == 0xff && insn_never_falls_through(insn);
+	bool indirect = insn_opcode(insn) == OPCODE_GROUP5 && insn_never_falls_through(insn);
 
 	if (is_endbr_insn(insn))
 		branch_map_add(map, addr);
@@ -293,7 +295,7 @@ static size_t thunk_filler_size(const struct insn *insn, const u8 *code, size_t 
 	static const u8 nop1[] = { INT3_INSN_OPCODE, BYTES_NOP1 };
 	static const u8 nop2[] = { INT3_INSN_OPCODE, BYTES_NOP2 };
 
-	if (insn_opcode(insn) != 0xff || X86_MODRM_MOD(insn->modrm.bytes[0]) != 3)
+	if (insn_opcode(insn) != OPCODE_GROUP5 || X86_MODRM_MOD(insn->modrm.bytes[0]) != 3)
 		return 0;
 	if (len >= sizeof(nop1) && !memcmp(code, nop1, sizeof(nop1)))
 		return sizeof(nop1);
