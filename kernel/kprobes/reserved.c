@@ -3,8 +3,8 @@
  * Instructions that must not be probed since other users patch them or find them by
  * address
  *
- * Each probed text, the kernel's or a module's, has a sorted array of those that its
- * tables list. It is allocated at the first check.
+ * Each probed text, the kernel's or a module's, has a sorted array of the instructions
+ * that its tables list. It is allocated at the first check.
  */
 #include "internal.h"
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Index of branch targets: bytes that a jump must not displace together with those
- * before
+ * Index of branch targets: bytes that a jump must not displace, unless they are the
+ * first that it displaces
  *
  * The core kernel's text and each module's has an index, a bit a byte. A bit is set if
  * execution may arrive there other than from the preceding instruction, or if another
- * user of the text patches it. No bit is ever cleared: in doubt a byte is a target.
+ * user of the text patches it. No bit is ever cleared. A byte that may be a target
+ * counts as one.
  *
  * Targets are: what scan.c finds in functions, starts of symbols, targets of jump labels
  * and of exception fixups, and words of data that may be addresses in the text.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Hits inside hits, on any path to them
+ * The hit that a CPU handles, and the hits that it has interrupted
  */
 #include <linux/instrumentation.h>
 #include <linux/panic.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Begin and end of a hit, on any path to it
+ * What a hit does on every path: begin, call handlers and end
  */
 #ifndef _X86_KPROBES_HIT_H
 #define _X86_KPROBES_HIT_H

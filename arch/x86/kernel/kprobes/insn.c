@@ -3,7 +3,7 @@
  * Analysis of instructions: which can be probed, and how to run each of them
  *
  * The functions here do not know of probes. They only read the decoded bytes and
- * those after them in the same buffer.
+ * the bytes after them in the same buffer.
  */
 
 #include <linux/kernel.h>

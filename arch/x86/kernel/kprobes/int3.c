@@ -3,9 +3,8 @@
  * Breakpoint hits: from the exception to the handlers and back
  *
  * enum insn_run says how the displaced instruction is run. The hit outlasts the
- * breakpoint exception for two kinds of copies only: those that are single-stepped
- * and those with post handlers. Both run with interrupts off, so that only an NMI or
- * a fault can interrupt them.
+ * breakpoint exception only if a copy is single-stepped or has post handlers. Such a
+ * copy runs with interrupts off, so that only an NMI or a fault can interrupt it.
  */
 #include <linux/context_tracking.h>
 #include <linux/kprobes.h>
