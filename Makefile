@@ -34,30 +34,30 @@ packages:
 	@dev/packages $(PACKAGES)
 
 tree: packages
-	@dev/tree --base "$(KERNEL_SRC)" $(DEST)
+	@dev/tree/make --base "$(KERNEL_SRC)" $(DEST)
 
 # Everything but `make tree DEST=` works on build/tree.
 build: packages
-	@dev/tree --base "$(KERNEL_SRC)" build/tree
-	@dev/build guest
-	@dev/initramfs guest
+	@dev/tree/make --base "$(KERNEL_SRC)" build/tree
+	@dev/kernel/build guest
+	@dev/kernel/initramfs guest
 
 run: build
-	@dev/boot --show run
+	@dev/kernel/boot --show run
 	@echo 'run: the probe worked, nothing else broke. Next: make shell, make test'
 
 reference: build
-	@dev/reference
+	@dev/kernel/reference
 
 ftrace: reference
-	@dev/compare ftrace --startup-tests --timeout 1200
+	@dev/check/compare ftrace --startup-tests --timeout 1200
 
 bench: PACKAGES = --plots
 bench: reference
-	@dev/bench $(if $(QUICK),--quick)
+	@dev/measure/bench $(if $(QUICK),--quick)
 
 shell: build
-	@dev/boot shell
+	@dev/kernel/boot shell
 
 test: packages
 	@dev/test
@@ -66,29 +66,29 @@ harness-test: build
 	@dev/selftest/harness
 
 lint: build
-	@dev/lint
+	@dev/check/lint
 
 hitpath: build
-	@dev/hitpath
+	@dev/check/hitpath
 
 transcript: reference
-	@dev/transcript
+	@dev/check/transcript
 
 modes: build
-	@dev/modes
+	@dev/check/modes
 
 configs: PACKAGES = --clang
 configs: build
-	@dev/configs $(CONFIGS)
+	@dev/check/configs $(CONFIGS)
 
 cross: tree
-	@dev/cross
+	@dev/kernel/cross
 
 series: tree
-	@dev/series
+	@dev/tree/series
 
 series-check: series
-	@dev/series --build
+	@dev/tree/series --build
 
 clean:
 	rm -rf build

@@ -7,7 +7,7 @@
  *
  * does things through the public API, good and bad ones, and tells the kernel log
  * a line each. There is nothing in it that changes from boot to boot, so what two
- * kernels say can be compared: see dev/transcript. The chapters:
+ * kernels say can be compared: see dev/check/transcript. The chapters:
  *
  *	errors		registrations that are refused, with the fields of the probe
  *	survey		a registration at each byte of a function

@@ -17,7 +17,7 @@ import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-FILE = Path(__file__).resolve().parent / "guest/expected"
+FILE = Path(__file__).resolve().parents[1] / "guest/expected"
 SECTION = re.compile(r"\[(.+)\]")
 TEST = re.compile(r"(skip|may-skip|xfail) (.+?) # (\S.*)")
 WARNING = re.compile(r"warning (\S.*)")

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-REPO = Path(__file__).resolve().parent.parent
+REPO = Path(__file__).resolve().parents[2]
 DIRECTORIES = "arch include kernel lib samples tools Documentation".split()
 JUNK = re.compile(r"^\.(?!gitignore$)|(~|\.orig|\.rej|\.pyc)$")
 
@@ -28,7 +28,7 @@ def files(repo):
 
 def removed(repo):
     """(files, directories) of the implementation that we replace."""
-    lines = (repo / "dev/removed.list").read_text().splitlines()
+    lines = (repo / "dev/tree/removed.list").read_text().splitlines()
     lines = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     return ([line for line in lines if not line.endswith("/")],
             [line[:-1] for line in lines if line.endswith("/")])

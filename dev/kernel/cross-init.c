@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The init of dev/cross: what has come of the KUnit tests, which ran when the
+ * The init of dev/kernel/cross: what has come of the KUnit tests, which ran when the
  * kernel booted, and what the clients of kprobes in user space see. Linked with
  * nolibc, as there need not be a C library for the architecture.
  *
