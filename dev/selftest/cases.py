@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the selftests in Python share."""
+import sys
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+DEV = Path(__file__).resolve().parents[1]
+
+
+def load(program):
+    """A program of dev/, as a module."""
+    loader = SourceFileLoader(Path(program).name, str(DEV / program))
+    module = module_from_spec(spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def report(cases):
+    """Print KTAP for [(name, value, expected value)]; True if one is wrong."""
+    print(f"KTAP version 1\n1..{len(cases)}")
+    wrong = 0
+    for number, (name, got, wanted) in enumerate(cases, 1):
+        if got != wanted:
+            wrong += 1
+            print(f"# got {got}, not {wanted}")
+        print(f"{'ok' if got == wanted else 'not ok'} {number} {name}")
+    return bool(wrong)
