@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=sh disable=SC2034 # scripts that read this use what it sets
+# What the shell scripts in the directories of dev/ share.
+
+repo=$(cd "$(dirname "$0")/../.." && pwd)
+tool=${0##*/}
+# Another python3 or make in front of Debian's may lack its modules.
+export PATH="/usr/bin:$PATH"
+
+die() { echo "$tool: $*" >&2; exit 1; }
+
+# Read the options that the tools of dev/kernel have in common; sets $options to
+# their number of words, for shift.
+read_options() {	# ARGUMENT...
+	arch=x86_64
+	tree=$repo/build/tree
+	over=
+	options=0
+	while :; do
+		case ${1-} in
+		-h|--help) usage 0 ;;
+		--arch) arch=${2-} ;;
+		--tree) tree=$(realpath "${2-}") || exit ;;
+		--over) over=$(realpath "${2-}") || exit ;;
+		-*) usage 2 >&2 ;;
+		*) break ;;
+		esac
+		[ $# -gt 1 ] || usage 2 >&2
+		shift 2
+		options=$((options + 2))
+	done
+	read_machine
+}
+
+# Read what dev/kernel/machines says of $arch.
+read_machine() {
+	machines=$repo/dev/kernel/machines
+	row=$(grep "^$arch " "$machines") ||
+		die "$arch: no such architecture; there are:" $(sed '/^#/d; s/ .*//' "$machines")
+	read -r _ kernel_arch triplet image base package console verdict qemu <<-END
+		$row
+	END
+	prefix=$triplet-
+	[ "$triplet" != - ] || prefix=
+}
+
+# The kernel NAME of this architecture: $label is the name of its directory and log.
+set_kernel() {	# NAME
+	label=$1
+	[ "$arch" = x86_64 ] || label=$1-$arch
+	obj=$repo/build/obj/$label
+}
+
+# Run make for $obj. LOCALVERSION: not the git revision of the repository around the tree.
+kernel_make() {	# WORD...
+	cc=${prefix}gcc
+	[ -z "${LLVM-}" ] || cc=clang$LLVM
+	! command -v ccache >/dev/null || cc="ccache $cc"
+	CCACHE_BASEDIR=$repo LOCALVERSION='' make -C "$tree" O="$obj" \
+		ARCH="$kernel_arch" CROSS_COMPILE="$prefix" CC="$cc" "$@"
+}
