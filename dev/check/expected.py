@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What tests are expected to skip, to fail, and to make the kernel warn of.
+"""The expected skips, failures and kernel warnings of each boot.
 
-The file has sections, "[BOOT...]", for the boots of these names (build/log/BOOT.*;
-with the wildcards of fnmatch), and in them one expectation a line:
+The file has sections "[BOOT...]" for the boots of these names (build/log/BOOT.*;
+with the wildcards of fnmatch), each with one expectation a line:
 
     skip NAME # REASON      the test is skipped
-    may-skip NAME # REASON  it is skipped if luck will have it
-    xfail NAME # REASON     it fails (a result with XFAIL or TODO)
-    warning REGEX           the kernel prints a warning, once, whose head matches
+    may-skip NAME # REASON  the test is skipped in some runs
+    xfail NAME # REASON     the test fails (a result with XFAIL or TODO)
+    warning REGEX           the kernel prints, once, a warning whose head matches
 
-NAME is that of a test after those that it is nested in, with slashes. All but the
-second are demanded as well: one that does not come about is an error, as is what nobody
-expects.
+NAME is the test's name after the names of the enclosing tests, separated by slashes.
+A result that no expectation covers is an error, and so is an expectation, other than
+may-skip, without its result.
 """
 import re
 from fnmatch import fnmatchcase
@@ -46,7 +46,7 @@ class Expected:
                 raise SystemExit(f"{file}:{number}: not an expectation: {line}")
 
     def unmet(self, seen):
-        """What is wrong about seen, [(kind, name, reason)]: one line each."""
+        """Compare with seen, [(kind, name, reason)]; return one line for each difference."""
         wrong = []
         for kind, name, reason in seen:
             if self.tests.get(name, ("",))[0] not in (kind, f"may-{kind}"):
@@ -54,5 +54,5 @@ class Expected:
         there = {(kind, name) for kind, name, _ in seen}
         for name, (kind, reason) in self.tests.items():
             if not kind.startswith("may-") and (kind, name) not in there:
-                wrong.append(f"expected, and has not come about: {kind} {name} # {reason}")
+                wrong.append(f"expected, but missing: {kind} {name} # {reason}")
         return wrong

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
-# Has the kernel lost memory?
+# Has the kernel leaked memory?
 kmemleak=/sys/kernel/debug/kmemleak
 
-# kmemleak tells of what is older than 5 seconds and was found changed by no scan
-# since the last one, so that it takes two.
-no_leaks() {	# or show them
+# kmemleak reports objects that are older than 5 seconds and have not changed since
+# the last scan, so that it takes two scans.
+no_leaks() {	# or print them
 	sleep 6
 	for _ in 1 2 3; do
 		echo scan >$kmemleak || return

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
-# For guests whose verdict is put together from what others say.
+# For guests whose verdict consists of the results of several tests.
 parts=0
 
-part() {	# NAME COMMAND...: run it; what it writes becomes a nested test
+part() {	# NAME COMMAND...: run it; its output becomes a nested test
 	parts=$((parts + 1))
 	name=$1
 	shift
@@ -19,7 +19,7 @@ part() {	# NAME COMMAND...: run it; what it writes becomes a nested test
 	esac >&3
 }
 
-# What probing allocates may sleep; the tests of running out of memory want it to fail.
+# Allocations of probes may sleep; the tests of running out of memory need them to fail.
 let_allocations_fail() {
 	failslab=/sys/kernel/debug/failslab
 	[ ! -e $failslab ] || { echo N >$failslab/ignore-gfp-wait; echo 0 >$failslab/verbose; }
@@ -31,7 +31,7 @@ kunit_results() {	# of all suites that have run
 	done
 }
 
-# Each with 600 seconds, which is more than any takes.
+# Each with 600 seconds, more than any of them needs.
 selftests() {	# NAME...
 	cd /selftests/kprobes || return
 	for selftest; do

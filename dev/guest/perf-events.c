@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How long does it take to open a perf event for each of many probes, and to close them?
+ * Measure the time to open a perf event for each of many probes, and to close them.
  *
  * usage: perf-events FILE
  *
- * FILE has an address on each line. What it says is lines "NAME NANOSECONDS".
+ * FILE has an address on each line. Prints lines "NAME NANOSECONDS".
  */
 #include <err.h>
 #include <linux/perf_event.h>
@@ -40,7 +40,7 @@ static int kprobe_type(void)
 	return type;
 }
 
-/* As tracers do: of all tasks, on one CPU. */
+/* For all tasks, on one CPU, as tracers do. */
 static int open_event(int type, unsigned long long addr)
 {
 	struct perf_event_attr attr = {

@@ -7,6 +7,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 DEV = Path(__file__).resolve().parents[1]
+sys.path.append(str(DEV / "check"))
+from report import Report
 
 
 def load(program):
@@ -19,11 +21,7 @@ def load(program):
 
 def report(cases):
     """Print KTAP for [(name, value, expected value)]; True if one is wrong."""
-    print(f"KTAP version 1\n1..{len(cases)}")
-    wrong = 0
-    for number, (name, got, wanted) in enumerate(cases, 1):
-        if got != wanted:
-            wrong += 1
-            print(f"# got {got}, not {wanted}")
-        print(f"{'ok' if got == wanted else 'not ok'} {number} {name}")
-    return bool(wrong)
+    results = Report(len(cases))
+    for name, got, wanted in cases:
+        results.result(got == wanted, name, [] if got == wanted else [f"got {got}, not {wanted}"])
+    return results.end()

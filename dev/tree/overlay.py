@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What this repository brings to a kernel tree, and what it takes out.
+"""The files that this repository adds to a kernel tree, changes and removes.
 
 repo is the root of the repository; paths are relative to that of the kernel.
 """
@@ -15,7 +15,7 @@ JUNK = re.compile(r"^\.(?!gitignore$)|(~|\.orig|\.rej|\.pyc)$")
 
 
 class Refusal(Exception):
-    """It cannot be done; the text says why, and what to do."""
+    """A request that cannot be met; the text has the reason and the remedy."""
 
 
 def files(repo):
@@ -35,7 +35,7 @@ def removed(repo):
 
 
 def from_base(base, paths):
-    """{path: content} of those of these files that the base, a directory or a tarball, has."""
+    """{path: content} of these files, as far as the base, a directory or a tarball, has them."""
     with tempfile.TemporaryDirectory(prefix="kprobes-base.") as scratch:
         root = base
         if not base.is_dir():

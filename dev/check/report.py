@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Print the results of a check as KTAP."""
+
+
+class Report:
+    def __init__(self, planned=None, width=0):
+        """planned: the number of results, if it is known; width: of "ok NUMBER"."""
+        self.count = self.bad = 0
+        self.planned, self.width = planned, width
+        print("KTAP version 1" + (f"\n1..{planned}" if planned is not None else ""), flush=True)
+
+    def result(self, good, name, notes=()):
+        self.count += 1
+        self.bad += not good
+        print("".join(note + "\n" if note.startswith("# ") else f"# {note}\n" for note in notes), end="")
+        print(f"{'ok' if good else 'not ok'} {self.count}".ljust(self.width), name, flush=True)
+
+    def end(self):
+        """True if a result is bad."""
+        if self.planned is None:
+            print(f"1..{self.count}")
+        return bool(self.bad)
