@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What becomes of a task in probed text when the text goes?
+ * Free probed text while an async function runs a copied instruction
  *
  *	insmod kprobe_async.ko
  *	offset=$(cat /sys/module/kprobe_async/parameters/offset)
@@ -8,13 +8,17 @@
  *	echo 1 >/sys/kernel/tracing/events/kprobes/read/enable
  *	rmmod kprobe_async
  *
- * When the module has been loaded, its init text goes, and when it is unloaded, the rest.
- * Each time the kernel tells so before it waits for the module's asynchronous functions.
- * One of those is in the middle of an instruction then, which takes nearly a second: a
- * copy of it, if it is probed. It must be able to go on there. In the init text the module
- * probes it, in the other one somebody else has to: the module's own probes go with it.
+ * The init text of a module is freed after its init function, and the rest when the module
+ * is unloaded. Both times the kernel calls the module notifiers before it waits for the
+ * module's async functions. At that moment, an async function of this module executes a
+ * string instruction that takes most of a second. If the instruction is probed, the
+ * function executes a copy of it, which must stay until the function has left it.
  *
- * The kernel log tells whether it has read all that it was to read.
+ * The module itself probes the instruction in its init text. The one in the other text
+ * must be probed by another user, since a module unregisters its own probes in its exit
+ * function.
+ *
+ * The kernel log tells whether each string instruction has read all bytes.
  *
  * See Documentation/trace/kprobes.rst.
  */
@@ -33,7 +37,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-/* How long to read, and the least and most that is read for that. */
+/* Duration of the string instruction, and limits of the size that it reads. */
 #define READING_NS	(700 * NSEC_PER_MSEC)
 #define FEW_PAGES	(SZ_1M / PAGE_SIZE)
 #define MANY_PAGES	(SZ_256M / PAGE_SIZE)
@@ -51,7 +55,7 @@ static bool entered;
 		     : "+S" (from), "+c" (count) : : "rax", "memory");	\
 })
 
-/* Where that instruction is. */
+/* The address of the instruction of READ_AT(@name). */
 #define ADDRESS_OF(name) ({						\
 	unsigned long __address;					\
 									\
@@ -74,39 +78,42 @@ const char * __init kprobe_async_init_read(const char *from, size_t count)
 
 static unsigned int offset;
 module_param(offset, uint, 0444);
-MODULE_PARM_DESC(offset, "Of the instruction in kprobe_async_read()");
+MODULE_PARM_DESC(offset, "Offset of the string instruction in kprobe_async_read(), in bytes");
 
 static atomic_t hits;
 
-static int count_hit(struct kprobe *kp, struct pt_regs *regs)
+static int kprobe_async_pre_handler(struct kprobe *kp, struct pt_regs *regs)
 {
 	atomic_inc(&hits);
 	return 0;
 }
 
-static struct kprobe init_probe = { .pre_handler = count_hit };
+static struct kprobe init_probe = { .pre_handler = kprobe_async_pre_handler };
 
-static void tell(const char *where, const char *end)
+static void kprobe_async_log_read(const char *where, const char *end)
 {
-	pr_info("read in %s: %s\n", where, end == zeros + size ? "all" : "something else");
+	pr_info("read in %s: %s\n", where, end == zeros + size ? "complete" : "incomplete");
 }
 
-static void read_in_text(void *unused, async_cookie_t cookie)
+static void kprobe_async_read_in_text(void *unused, async_cookie_t cookie)
 {
 	WRITE_ONCE(entered, true);
-	tell("text", kprobe_async_read(zeros, size));
+	kprobe_async_log_read("text", kprobe_async_read(zeros, size));
 	vunmap(zeros);
 }
 
-static void __init read_in_init_text(void *unused, async_cookie_t cookie)
+static void __init kprobe_async_read_in_init_text(void *unused, async_cookie_t cookie)
 {
 	WRITE_ONCE(entered, true);
-	tell("init text", kprobe_async_init_read(zeros, size));
+	kprobe_async_log_read("init text", kprobe_async_init_read(zeros, size));
 	pr_info("%d hits in init text\n", atomic_read(&hits));
 }
 
-/* Until the function is in that instruction. It does not matter if it is not, yet. */
-static void begin(async_func_t function)
+/*
+ * Start an async function and give it the time to reach the string instruction. The
+ * caller tests less if the function is late, but does not fail.
+ */
+static void kprobe_async_start(async_func_t function)
 {
 	WRITE_ONCE(entered, false);
 	async_schedule(function, NULL);
@@ -115,8 +122,8 @@ static void begin(async_func_t function)
 	msleep(20);
 }
 
-/* The same page again and again. */
-static int __init map_zeros(unsigned long pages)
+/* Map the zero page @pages times. */
+static int __init kprobe_async_map_zeros(unsigned long pages)
 {
 	struct page **all = kmalloc_array(pages, sizeof(*all), GFP_KERNEL);
 
@@ -131,8 +138,8 @@ static int __init map_zeros(unsigned long pages)
 	return zeros ? 0 : -ENOMEM;
 }
 
-/* Not by the functions that may be probed. */
-static u64 __init measure_reading(void)
+/* Read with an instruction of its own, which nobody probes. */
+static u64 __init kprobe_async_measure_read(void)
 {
 	const char *from = zeros;
 	size_t count = size;
@@ -144,13 +151,18 @@ static u64 __init measure_reading(void)
 
 static int __init kprobe_async_init(void)
 {
-	int err = map_zeros(FEW_PAGES);
+	unsigned long pages;
+	int err;
 
-	if (!err)
-		err = map_zeros(clamp(FEW_PAGES * READING_NS / measure_reading(), FEW_PAGES,
-				      MANY_PAGES));
+	err = kprobe_async_map_zeros(FEW_PAGES);
 	if (err)
 		return err;
+	pages = clamp(FEW_PAGES * READING_NS / kprobe_async_measure_read(), FEW_PAGES, MANY_PAGES);
+	err = kprobe_async_map_zeros(pages);
+	if (err) {
+		vunmap(zeros);
+		return err;
+	}
 	offset = ADDRESS_OF(kprobe_async_insn) - (unsigned long)kprobe_async_read;
 	init_probe.addr = (kprobe_opcode_t *)ADDRESS_OF(kprobe_async_init_insn);
 	err = register_kprobe(&init_probe);
@@ -158,17 +170,17 @@ static int __init kprobe_async_init(void)
 		vunmap(zeros);
 		return err;
 	}
-	begin(read_in_init_text);
+	kprobe_async_start(kprobe_async_read_in_init_text);
 	return 0;
 }
 
 static void __exit kprobe_async_exit(void)
 {
 	unregister_kprobe(&init_probe);
-	begin(read_in_text);
+	kprobe_async_start(kprobe_async_read_in_text);
 }
 
 module_init(kprobe_async_init)
 module_exit(kprobe_async_exit)
-MODULE_DESCRIPTION("Tasks in probed text that goes");
+MODULE_DESCRIPTION("Free probed text while an async function runs in it");
 MODULE_LICENSE("GPL");

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What does a hit cost?
+ * Measure the cost of a hit
  *
  *	insmod kprobe_bench.ko
  *	echo KIND >/sys/module/kprobe_bench/parameters/run
  *
- * measures one of these, and tells the kernel log:
+ * runs one of these benchmarks, and logs the results. debug.kprobes-optimization must be 1
+ * for those with "optimized" in their name, and 0 for the others:
  *
- *	plain		the nanoseconds that a hit adds to a call of a function, for
- *			probes that are hit by a breakpoint or through ftrace;
- *			debug.kprobes-optimization has to be 0
- *	optimized	the same for jumps; it has to be 1
- *	places		hits of breakpoints at hundreds of places: how many there are, what
- *			all of them take, the least and the most that one takes, and how
- *			many take more than the least; again, with 0
- *	parallel	how many hits there are in a second on two CPUs, of one probe
- *			and of one for each CPU; again, with 0
- *	parallel-optimized	the same for jumps
+ *	plain		the nanoseconds that a hit adds to a call of a function, for hits of
+ *			breakpoints and hits through ftrace
+ *	optimized	the nanoseconds that a hit adds to a call of a function, for jumps
+ *	places		hits of breakpoints at hundreds of adjacent instructions: their
+ *			number, the sum, minimum and maximum of their durations, and the
+ *			number of hits that take longer than the minimum
+ *	parallel	hits per second on two CPUs, of one shared probe and of one probe
+ *			for each CPU, for breakpoints and ftrace
+ *	parallel-optimized	hits per second on two CPUs for jumps
  *
  * Nanoseconds are exact in a virtual machine that counts each instruction as one:
- * qemu-system-x86_64 -icount shift=0,sleep=off. Hits in a second tell little there,
- * and in any virtual machine something only beside those of another kernel.
+ * qemu-system-x86_64 -icount shift=0,sleep=off. Hits per second mean little there. In any
+ * virtual machine, compare them only with those of another kernel on the same machine.
  *
  * See Documentation/trace/kprobes.rst.
  */
@@ -50,23 +50,23 @@
 #include <asm/asm.h>
 #endif
 
-#define ROUNDS		20	/* the fastest counts */
-#define CALLS		512	/* a round */
+#define ROUNDS		20	/* of which the fastest counts */
+#define CALLS		512	/* per round */
 #define CPUS		2
-#define SECONDS		2	/* of hits on all CPUs */
+#define SECONDS		2	/* duration of "parallel" */
 
 /*
- * Each function is there several times: how long it takes to find a probe is a matter
- * of luck, of where the functions are. The compiler would make one of those that are
- * equal; an operand that is not used tells them apart.
+ * Copies of each function. The cost of the lookup depends on the hash of the address, so a
+ * benchmark takes the mean of several addresses. An unused operand differs between the
+ * copies, so that the compiler does not merge them.
  */
 #define COPIES		4
 
 /**
- * struct functions - Functions that are equal
- * @probed:	Those that are probed.
- * @unprobed:	Those that are not.
- * @name:	What the names of the probed ones begin with. A number follows.
+ * struct functions - Copies of a function
+ * @probed:	The copies to be probed.
+ * @unprobed:	Copies that are never probed, for comparison.
+ * @name:	The names of the probed copies, without the number at the end.
  */
 struct functions {
 	void (*probed[COPIES])(void);
@@ -89,7 +89,7 @@ static attributes void name(void)					\
 		     : "+m" (counter) : "i" (__COUNTER__) : CLOBBERED);	\
 }
 
-/* Of the kind that what##_function() defines. */
+/* Define the copies of a function by what##_function(). */
 #define DEFINE_FUNCTIONS(what)						\
 what##_function(bench_##what##0)					\
 what##_function(bench_##what##1)					\
@@ -110,22 +110,22 @@ static const struct functions what = {					\
 	},								\
 }
 
-/* A jump has room in these. No ftrace: a probe is a breakpoint. */
+/* Nops that have room for a jump. Without ftrace, a probe on the entry is a breakpoint. */
 #define NOPS			"nop; nop; nop; nop; nop; nop; nop; nop"
 #define nops_function(name)	DEFINE_FUNCTION(name, noinline notrace, NOPS)
 DEFINE_FUNCTIONS(nops);
 
-/* These begin with the call of ftrace, or what is in its place. */
+/* Functions with an ftrace site. */
 #define traced_function(name)	DEFINE_FUNCTION(name, noinline, NOPS)
 DEFINE_FUNCTIONS(traced);
 
 #ifdef CONFIG_X86
-/* What these begin with is not run elsewhere, but done by the breakpoint's handler. */
+/* A branch, which the breakpoint's handler emulates. */
 #define JUMP			"jmp 1f; 1:"
 #define jump_function(name)	DEFINE_FUNCTION(name, noinline notrace, JUMP)
 DEFINE_FUNCTIONS(jump);
 
-/* What most begin with does something: it is run elsewhere. */
+/* Instructions that are executed in a slot or a detour. */
 #define MOV			"mov %%" _ASM_SP ", %%" _ASM_AX ";" NOPS
 #define mov_function(name)	DEFINE_FUNCTION(name, noinline notrace, MOV)
 DEFINE_FUNCTIONS(mov);
@@ -138,22 +138,22 @@ DEFINE_FUNCTIONS(push);
 #define lea_function(name)	DEFINE_FUNCTION(name, noinline notrace, LEA)
 DEFINE_FUNCTIONS(lea);
 
-/* Of 64 bits, it is relative to the instruction pointer. */
+/* On x86-64, the operand is relative to the instruction pointer. */
 #define ADD			"addl $1, %0;" NOPS
 #define add_function(name)	DEFINE_FUNCTION(name, noinline notrace, ADD)
 DEFINE_FUNCTIONS(add);
 #endif
 
-static int on_hit(struct kprobe *p, struct pt_regs *regs)
+static int bench_pre_handler(struct kprobe *p, struct pt_regs *regs)
 {
 	return 0;
 }
 
-static void after_hit(struct kprobe *p, struct pt_regs *regs, unsigned long flags)
+static void bench_post_handler(struct kprobe *p, struct pt_regs *regs, unsigned long flags)
 {
 }
 
-static int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+static int bench_return_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	return 0;
 }
@@ -161,13 +161,13 @@ static int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 /* ---------------------------------------------------------------- kinds of probes */
 
 /**
- * struct bench - A kind of probe
- * @name:	Its name in the output.
- * @functions:	What is probed.
+ * struct bench - A benchmark of one kind of probe
+ * @name:	Its name in the log.
+ * @functions:	The functions to be probed.
  * @post:	The post handler, or NULL.
- * @returns:	Whether it is a return probe.
- * @optimized:	Whether to wait until it has been optimised.
- * @parallel:	Whether it is one of those to be hit on all CPUs, too.
+ * @returns:	True for return probes.
+ * @optimized:	True to wait until the probes have been optimised.
+ * @parallel:	True to measure hits per second on several CPUs as well.
  */
 struct bench {
 	const char *name;
@@ -180,42 +180,42 @@ struct bench {
 
 static const struct bench benches[] = {
 	{ "breakpoint", &nops, .parallel = true },
-	{ "post", &nops, .post = after_hit },
+	{ "post", &nops, .post = bench_post_handler },
 	{ "return", &nops, .returns = true },
 	{ "fentry", &traced, .parallel = true },
 	{ "fentry-return", &traced, .returns = true },
 	{ "optimized", &nops, .optimized = true, .parallel = true },
-	{ "optimized-post", &nops, .post = after_hit, .optimized = true },
+	{ "optimized-post", &nops, .post = bench_post_handler, .optimized = true },
 	{ "optimized-return", &nops, .returns = true, .optimized = true },
 #ifdef CONFIG_X86
 	{ "emulated", &jump },
 	{ "mov", &mov },
-	{ "mov-post", &mov, .post = after_hit },
+	{ "mov-post", &mov, .post = bench_post_handler },
 	{ "mov-optimized", &mov, .optimized = true },
-	{ "mov-optimized-post", &mov, .post = after_hit, .optimized = true },
+	{ "mov-optimized-post", &mov, .post = bench_post_handler, .optimized = true },
 	{ "push", &push },
-	{ "push-post", &push, .post = after_hit },
+	{ "push-post", &push, .post = bench_post_handler },
 	{ "push-optimized", &push, .optimized = true },
-	{ "push-optimized-post", &push, .post = after_hit, .optimized = true },
+	{ "push-optimized-post", &push, .post = bench_post_handler, .optimized = true },
 	{ "lea", &lea },
-	{ "lea-post", &lea, .post = after_hit },
+	{ "lea-post", &lea, .post = bench_post_handler },
 	{ "lea-optimized", &lea, .optimized = true },
-	{ "lea-optimized-post", &lea, .post = after_hit, .optimized = true },
+	{ "lea-optimized-post", &lea, .post = bench_post_handler, .optimized = true },
 	{ "add", &add },
-	{ "add-post", &add, .post = after_hit },
+	{ "add-post", &add, .post = bench_post_handler },
 	{ "add-optimized", &add, .optimized = true },
-	{ "add-optimized-post", &add, .post = after_hit, .optimized = true },
+	{ "add-optimized-post", &add, .post = bench_post_handler, .optimized = true },
 #endif
 };
 
 /**
  * struct probes - Probes on the copies of a function
- * @symbol:	Their names.
- * @kprobe:	The probes,
- * @kretprobe:	or return probes.
- * @kprobes:	The array for their registration,
- * @kretprobes:	or that of return probes.
- * @byte:	What the text shows there.
+ * @symbol:	The names of the copies.
+ * @kprobe:	The probes, unless they are return probes.
+ * @kretprobe:	The return probes.
+ * @kprobes:	The argument of register_kprobes().
+ * @kretprobes:	The argument of register_kretprobes().
+ * @byte:	The first byte at each probe right after the registration.
  */
 struct probes {
 	char symbol[COPIES][32];
@@ -226,19 +226,22 @@ struct probes {
 	u8 byte[COPIES];
 };
 
-/* Kernels do not agree on which probe is said to be optimised: the text tells. */
-static u8 probed_byte(const struct kprobe *p)
+/*
+ * Kernels differ in the flags of an optimised probe, so a benchmark tells a jump from a
+ * breakpoint by the first byte.
+ */
+static u8 bench_probed_byte(const struct kprobe *p)
 {
 	return READ_ONCE(*(u8 *)p->addr);
 }
 
-static const struct kprobe *probe_of(const struct probes *probes, const struct bench *bench,
-				     unsigned int i)
+static const struct kprobe *bench_kprobe(const struct probes *probes, const struct bench *bench,
+					 unsigned int i)
 {
 	return bench->returns ? &probes->kretprobe[i].kp : &probes->kprobe[i];
 }
 
-static int attach(struct probes *probes, const struct bench *bench)
+static int bench_attach(struct probes *probes, const struct bench *bench)
 {
 	int err;
 
@@ -247,12 +250,12 @@ static int attach(struct probes *probes, const struct bench *bench)
 			 bench->functions->name, i);
 		probes->kprobe[i] = (struct kprobe){
 			.symbol_name	= probes->symbol[i],
-			.pre_handler	= on_hit,
+			.pre_handler	= bench_pre_handler,
 			.post_handler	= bench->post,
 		};
 		probes->kretprobe[i] = (struct kretprobe){
 			.kp.symbol_name	= probes->symbol[i],
-			.handler	= on_return,
+			.handler	= bench_return_handler,
 		};
 		probes->kprobes[i] = &probes->kprobe[i];
 		probes->kretprobes[i] = &probes->kretprobe[i];
@@ -260,39 +263,46 @@ static int attach(struct probes *probes, const struct bench *bench)
 	err = bench->returns ? register_kretprobes(probes->kretprobes, COPIES)
 			     : register_kprobes(probes->kprobes, COPIES);
 	for (unsigned int i = 0; i < COPIES && !err; i++)
-		probes->byte[i] = probed_byte(probe_of(probes, bench, i));
+		probes->byte[i] = bench_probed_byte(bench_kprobe(probes, bench, i));
 	return err;
 }
 
-static void detach(struct probes *probes, const struct bench *bench)
+static void bench_detach(struct probes *probes, const struct bench *bench)
 {
 	if (bench->returns)
 		unregister_kretprobes(probes->kretprobes, COPIES);
 	else
 		unregister_kprobes(probes->kprobes, COPIES);
-	/* There are kernels that take out a jump later: the next ones are not to find it. */
+	/* Some kernels remove a jump later. The next registration must not meet it. */
 	msleep(500);
 }
 
-/* Do all copies look otherwise than when the probes were registered, or none? */
-static bool all_look(const struct probes *probes, const struct bench *bench, bool changed)
+/*
+ * True if, since the registration, the first byte has changed at all probes; or at none of
+ * them if @changed is false.
+ */
+static bool bench_all_changed(const struct probes *probes, const struct bench *bench, bool changed)
 {
-	for (unsigned int i = 0; i < COPIES; i++)
-		if ((probed_byte(probe_of(probes, bench, i)) != probes->byte[i]) != changed)
+	for (unsigned int i = 0; i < COPIES; i++) {
+		const struct kprobe *p = bench_kprobe(probes, bench, i);
+		bool differs = bench_probed_byte(p) != probes->byte[i];
+
+		if (differs != changed)
 			return false;
+	}
 	return true;
 }
 
-static bool is_ready(const struct probes *probes, const struct bench *bench)
+static bool bench_wait_ready(const struct probes *probes, const struct bench *bench)
 {
 	unsigned int tries = bench->optimized ? 200 : 1;
 
-	while (!all_look(probes, bench, bench->optimized) && --tries)
+	while (!bench_all_changed(probes, bench, bench->optimized) && --tries)
 		msleep(20);
 	return tries;
 }
 
-static u64 time_calls(void (*const *functions)(void))
+static u64 bench_time_calls(void (*const *functions)(void))
 {
 	unsigned long flags;
 	u64 best = U64_MAX;
@@ -309,7 +319,7 @@ static u64 time_calls(void (*const *functions)(void))
 	return best;
 }
 
-static int measure(const struct bench *bench)
+static int bench_measure(const struct bench *bench)
 {
 	struct probes *probes __free(kfree) = kzalloc(sizeof(*probes), GFP_KERNEL);
 	s64 cost;
@@ -317,23 +327,23 @@ static int measure(const struct bench *bench)
 
 	if (!probes)
 		return -ENOMEM;
-	err = attach(probes, bench);
+	err = bench_attach(probes, bench);
 	if (err)
 		return err;
-	if (is_ready(probes, bench)) {
-		cost = time_calls(bench->functions->probed) -
-		       time_calls(bench->functions->unprobed);
+	if (bench_wait_ready(probes, bench)) {
+		cost = bench_time_calls(bench->functions->probed) -
+		       bench_time_calls(bench->functions->unprobed);
 		pr_info("%s %lld\n", bench->name, div_s64(cost + CALLS / 2, CALLS));
 	}
-	/* Neither before nor meanwhile? */
-	if (!all_look(probes, bench, bench->optimized))
+	/* A probe that was or became unsuitable has spoilt the result. */
+	if (!bench_all_changed(probes, bench, bench->optimized))
 		err = -EAGAIN;
-	detach(probes, bench);
+	bench_detach(probes, bench);
 	return err;
 }
 
-/* A kernel that cannot do one of them can do the others. */
-static int run_benches(bool optimized)
+/* A benchmark that the kernel does not support does not end the others. */
+static int bench_run_all(bool optimized)
 {
 	int failed = 0;
 
@@ -343,9 +353,9 @@ static int run_benches(bool optimized)
 
 		if (bench->optimized != optimized)
 			continue;
-		err = measure(bench);
+		err = bench_measure(bench);
 		if (err) {
-			pr_err("no %s: %pe\n", bench->name, ERR_PTR(err));
+			pr_err("%s failed: %pe\n", bench->name, ERR_PTR(err));
 			failed = err;
 		}
 	}
@@ -357,18 +367,18 @@ static int run_benches(bool optimized)
 #ifdef CONFIG_X86
 #define PLACES		512
 
-/* Many places with nothing between them: what differs is how far a probe is looked for. */
+/* All hits do the same work, except for the lookup of the probe. */
 static noinline notrace void bench_places(void)
 {
 	asm volatile(".rept " __stringify(PLACES) "; nop; .endr");
 }
 
 /**
- * struct places - Probes all over a function
- * @kprobe:	One for each place, in their order.
- * @kprobes:	The array for their registration.
- * @stamp:	When the handler of each was called.
- * @least:	What the fastest hit took, from the handler before to this one.
+ * struct places - Probes on each instruction of bench_places()
+ * @kprobe:	The probes, in address order.
+ * @kprobes:	The argument of register_kprobes().
+ * @stamp:	Cycles at the last call of each handler.
+ * @least:	The fewest cycles from the previous handler to this one.
  */
 struct places {
 	struct kprobe kprobe[PLACES];
@@ -379,19 +389,19 @@ struct places {
 
 static struct places places;
 
-static int on_place(struct kprobe *p, struct pt_regs *regs)
+static int bench_place_handler(struct kprobe *p, struct pt_regs *regs)
 {
 	places.stamp[p - places.kprobe] = get_cycles();
 	return 0;
 }
 
-static int attach_places(void)
+static int bench_attach_places(void)
 {
 	for (unsigned int i = 0; i < PLACES; i++) {
 		places.kprobe[i] = (struct kprobe){
 			.symbol_name	= "bench_places",
 			.offset		= i,
-			.pre_handler	= on_place,
+			.pre_handler	= bench_place_handler,
 		};
 		places.kprobes[i] = &places.kprobe[i];
 		places.least[i] = U64_MAX;
@@ -399,7 +409,7 @@ static int attach_places(void)
 	return register_kprobes(places.kprobes, PLACES);
 }
 
-static void hit_places(void)
+static void bench_hit_places(void)
 {
 	unsigned long flags;
 
@@ -413,11 +423,11 @@ static void hit_places(void)
 	}
 }
 
-/* Of the first one it is not known when it began. */
-static void report_places(void)
+/* The duration of the first hit is not known. */
+static void bench_report_places(void)
 {
 	u64 sum = 0, least = U64_MAX, most = 0;
-	unsigned int dearer = 0;
+	unsigned int above_least = 0;
 
 	for (unsigned int i = 1; i < PLACES; i++) {
 		sum += places.least[i];
@@ -425,15 +435,15 @@ static void report_places(void)
 		most = max(most, places.least[i]);
 	}
 	for (unsigned int i = 1; i < PLACES; i++)
-		dearer += places.least[i] > least;
+		above_least += places.least[i] > least;
 	pr_info("places %u\n", PLACES - 1);
 	pr_info("places-sum %llu\n", sum);
 	pr_info("places-least %llu\n", least);
 	pr_info("places-most %llu\n", most);
-	pr_info("places-dearer %u\n", dearer);
+	pr_info("places-dearer %u\n", above_least);
 }
 
-static bool all_places_hit(void)
+static bool bench_all_places_hit(void)
 {
 	for (unsigned int i = 0; i < PLACES; i++)
 		if (!places.stamp[i])
@@ -441,23 +451,23 @@ static bool all_places_hit(void)
 	return true;
 }
 
-static int run_places(void)
+static int bench_run_places(void)
 {
 	int err;
 
 	memset(places.stamp, 0, sizeof(places.stamp));
-	err = attach_places();
+	err = bench_attach_places();
 	if (err)
 		return err;
-	hit_places();
+	bench_hit_places();
 	unregister_kprobes(places.kprobes, PLACES);
-	if (!all_places_hit())
+	if (!bench_all_places_hit())
 		return -EAGAIN;
-	report_places();
+	bench_report_places();
 	return 0;
 }
 #else
-static int run_places(void)
+static int bench_run_places(void)
 {
 	return -EOPNOTSUPP;
 }
@@ -469,7 +479,7 @@ static int run_places(void)
  * struct caller - A thread that calls a function
  * @task:	The thread.
  * @function:	The function.
- * @calls:	How often it was called.
+ * @calls:	Number of calls so far.
  */
 struct caller {
 	struct task_struct *task;
@@ -477,7 +487,7 @@ struct caller {
 	u64 calls;
 };
 
-static int call_until_stopped(void *data)
+static int bench_call_thread(void *data)
 {
 	struct caller *caller = data;
 
@@ -490,7 +500,7 @@ static int call_until_stopped(void *data)
 	return 0;
 }
 
-static int call_everywhere(struct caller *callers)
+static int bench_call_on_cpus(struct caller *callers)
 {
 	unsigned int started = 0;
 	int cpu, err = 0;
@@ -498,7 +508,7 @@ static int call_everywhere(struct caller *callers)
 	for_each_online_cpu(cpu) {
 		if (started == CPUS)
 			break;
-		callers[started].task = kthread_create_on_cpu(call_until_stopped, &callers[started],
+		callers[started].task = kthread_create_on_cpu(bench_call_thread, &callers[started],
 							      cpu, "kprobe_bench/%u");
 		if (IS_ERR(callers[started].task)) {
 			err = PTR_ERR(callers[started].task);
@@ -513,7 +523,7 @@ static int call_everywhere(struct caller *callers)
 	return err;
 }
 
-static int run_parallel(const struct bench *bench, bool shared)
+static int bench_run_parallel(const struct bench *bench, bool shared)
 {
 	struct probes *probes __free(kfree) = kzalloc(sizeof(*probes), GFP_KERNEL);
 	struct caller callers[CPUS] = { };
@@ -522,13 +532,13 @@ static int run_parallel(const struct bench *bench, bool shared)
 
 	if (!probes)
 		return -ENOMEM;
-	err = attach(probes, bench);
+	err = bench_attach(probes, bench);
 	if (err)
 		return err;
 	for (unsigned int i = 0; i < CPUS; i++)
 		callers[i].function = bench->functions->probed[shared ? 0 : i];
-	err = is_ready(probes, bench) ? call_everywhere(callers) : -EAGAIN;
-	detach(probes, bench);
+	err = bench_wait_ready(probes, bench) ? bench_call_on_cpus(callers) : -EAGAIN;
+	bench_detach(probes, bench);
 	for (unsigned int i = 0; i < CPUS; i++)
 		hits += callers[i].calls;
 	if (!err)
@@ -537,7 +547,7 @@ static int run_parallel(const struct bench *bench, bool shared)
 	return err;
 }
 
-static int run_parallels(bool optimized)
+static int bench_run_all_parallel(bool optimized)
 {
 	int err = 0;
 
@@ -546,41 +556,41 @@ static int run_parallels(bool optimized)
 
 		if (bench->optimized != optimized || !bench->parallel)
 			continue;
-		err = run_parallel(bench, true);
+		err = bench_run_parallel(bench, true);
 		if (!err)
-			err = run_parallel(bench, false);
+			err = bench_run_parallel(bench, false);
 	}
 	return err;
 }
 
 /* --------------------------------------------------------------------- module */
 
-static int run(const char *kind, const struct kernel_param *param)
+static int bench_run(const char *kind, const struct kernel_param *param)
 {
 	static DEFINE_MUTEX(lock);
 
-	/* A module is not optimised while it is still on its way in. */
+	/* The optimiser ignores the text of a module that is being loaded. */
 	if (THIS_MODULE->state != MODULE_STATE_LIVE)
 		return -EAGAIN;
 	guard(mutex)(&lock);
 	if (sysfs_streq(kind, "plain"))
-		return run_benches(false);
+		return bench_run_all(false);
 	if (sysfs_streq(kind, "optimized"))
-		return run_benches(true);
+		return bench_run_all(true);
 	if (sysfs_streq(kind, "parallel"))
-		return run_parallels(false);
+		return bench_run_all_parallel(false);
 	if (sysfs_streq(kind, "parallel-optimized"))
-		return run_parallels(true);
+		return bench_run_all_parallel(true);
 	if (sysfs_streq(kind, "places"))
-		return run_places();
+		return bench_run_places();
 	return -EINVAL;
 }
 
-static const struct kernel_param_ops run_ops = { .set = run };
+static const struct kernel_param_ops run_ops = { .set = bench_run };
 module_param_cb(run, &run_ops, NULL, 0200);
-MODULE_PARM_DESC(run, "write what to measure: plain, optimized, places, parallel or parallel-optimized");
+MODULE_PARM_DESC(run, "Write the name of a benchmark: plain, optimized, places, parallel or parallel-optimized");
 
-/* Nothing is left to be undone. */
+/* All work is done by writes to @run. */
 static int __init bench_init(void)
 {
 	return 0;
@@ -592,5 +602,5 @@ static void __exit bench_exit(void)
 }
 module_exit(bench_exit);
 
-MODULE_DESCRIPTION("Measure what a probe's hit costs");
+MODULE_DESCRIPTION("Measure the cost of a hit");
 MODULE_LICENSE("GPL");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A probe that says when a function is called, and what its first instruction
- * has done.
+ * Log each call of a function, and the address at which the call continues after the
+ * probed instruction.
  *
  *	insmod kprobe_example.ko symbol=kernel_clone
  *	dmesg | tail
@@ -16,29 +16,29 @@
 
 static char *symbol = "kernel_clone";
 module_param(symbol, charp, 0444);
-MODULE_PARM_DESC(symbol, "function to probe");
+MODULE_PARM_DESC(symbol, "Function to probe");
 
 static unsigned int offset;
 module_param(offset, uint, 0444);
-MODULE_PARM_DESC(offset, "of the instruction in it");
+MODULE_PARM_DESC(offset, "Offset of the probed instruction in the function, in bytes");
 
-/* Before the instruction runs. Preemption is off: nothing here may sleep. */
-static int on_call(struct kprobe *p, struct pt_regs *regs)
+/* Runs before the instruction. Preemption is off, so the handler must not sleep. */
+static int example_pre_handler(struct kprobe *p, struct pt_regs *regs)
 {
 	pr_info("%s[%d] calls %s, first argument %#lx\n", current->comm, task_pid_nr(current),
 		p->symbol_name, regs_get_kernel_argument(regs, 0));
 	return 0;
 }
 
-/* After it has run. */
-static void after_insn(struct kprobe *p, struct pt_regs *regs, unsigned long flags)
+/* Runs after the instruction. */
+static void example_post_handler(struct kprobe *p, struct pt_regs *regs, unsigned long flags)
 {
-	pr_info("%s goes on at %pS\n", p->symbol_name, (void *)instruction_pointer(regs));
+	pr_info("%s continues at %pS\n", p->symbol_name, (void *)instruction_pointer(regs));
 }
 
 static struct kprobe probe = {
-	.pre_handler	= on_call,
-	.post_handler	= after_insn,
+	.pre_handler	= example_pre_handler,
+	.post_handler	= example_post_handler,
 };
 
 static int __init example_init(void)
@@ -60,7 +60,7 @@ module_init(example_init);
 static void __exit example_exit(void)
 {
 	unregister_kprobe(&probe);
-	pr_info("%s is probed no more, missed %lu\n", symbol, probe.nmissed);
+	pr_info("removed the probe of %s, missed %lu\n", symbol, probe.nmissed);
 }
 module_exit(example_exit);
 

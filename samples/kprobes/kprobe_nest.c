@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What becomes of a hit while a handler runs?
+ * Count hits that arrive while a handler runs
  *
  *	insmod kprobe_nest.ko
  *	echo INTERRUPTS >/sys/module/kprobe_nest/parameters/run
  *
- * lets a task call a probed function whose handler takes its time, and a timer's
- * interrupt call another one, until so many interrupts have come. The hits of that
- * one come while the task's handler runs, more often than not. The kernel log tells
- * of both how often they were called, hit and missed: what is not hit has to be
- * counted as missed.
+ * calls a probed function with a slow handler in a loop, while a timer interrupt calls a
+ * second probed function, until the timer has expired INTERRUPTS times. Most hits of the
+ * second function arrive while the handler of the first one runs. For both functions, the
+ * kernel log has the numbers of calls, hits and missed hits: hits and missed hits must
+ * add up to the calls.
  *
- * The functions are kprobe_nest_in_task() and kprobe_nest_in_interrupt(): other
- * probes can be put there, too, to see what becomes of their hits.
+ * The functions are kprobe_nest_in_task() and kprobe_nest_in_interrupt(). Other users can
+ * probe them as well, to see which hits their probes miss.
  *
  * See Documentation/trace/kprobes.rst.
  */
@@ -29,12 +29,13 @@
 #include <linux/sched/signal.h>
 #include <linux/time64.h>
 
-#define INTERVAL	(100 * NSEC_PER_USEC)	/* of the timer */
-#define HANDLER_TIME	50			/* of the task's handler, in us */
+#define INTERVAL	(100 * NSEC_PER_USEC)	/* of the timer, in ns */
+#define HANDLER_TIME	50			/* duration of the first handler, in us */
 
 /*
- * Where ftrace brings hits to handlers, or a jump does, interrupts are on while
- * they run. With a breakpoint they are off. Two equal functions would become one.
+ * These functions have ftrace sites: handlers that are called by ftrace or by a jump run
+ * with interrupts on, handlers that are called by a breakpoint with interrupts off. The
+ * bodies differ so that the compiler does not merge the functions.
  */
 static noinline void kprobe_nest_in_task(void)
 {
@@ -47,15 +48,15 @@ static noinline void kprobe_nest_in_interrupt(void)
 }
 
 /**
- * struct nest - A probed function
- * @name:	What it is called in the log.
- * @symbol:	Its name.
- * @handler:	The handler of its probe.
- * @probe:	The probe.
- * @calls:	How often the function was called.
- * @hits:	How often the handler was.
+ * struct nested_function - A probed function
+ * @name:	The context of its calls, for the log.
+ * @symbol:	The name of the function.
+ * @handler:	The pre handler of the probe.
+ * @probe:	The probe on the function's entry.
+ * @calls:	Calls of the function.
+ * @hits:	Calls of the handler.
  */
-struct nest {
+struct nested_function {
 	const char *name;
 	const char *symbol;
 	kprobe_pre_handler_t handler;
@@ -64,32 +65,32 @@ struct nest {
 	unsigned long hits;
 };
 
-static int on_task_hit(struct kprobe *p, struct pt_regs *regs)
+static int nest_task_handler(struct kprobe *p, struct pt_regs *regs)
 {
-	container_of(p, struct nest, probe)->hits++;
+	container_of(p, struct nested_function, probe)->hits++;
 	udelay(HANDLER_TIME);
 	return 0;
 }
 
-static int on_interrupt_hit(struct kprobe *p, struct pt_regs *regs)
+static int nest_interrupt_handler(struct kprobe *p, struct pt_regs *regs)
 {
-	container_of(p, struct nest, probe)->hits++;
+	container_of(p, struct nested_function, probe)->hits++;
 	return 0;
 }
 
-static struct nest in_task = {
+static struct nested_function in_task = {
 	.name		= "task",
 	.symbol		= "kprobe_nest_in_task",
-	.handler	= on_task_hit,
+	.handler	= nest_task_handler,
 };
 
-static struct nest in_interrupt = {
+static struct nested_function in_interrupt = {
 	.name		= "interrupt",
 	.symbol		= "kprobe_nest_in_interrupt",
-	.handler	= on_interrupt_hit,
+	.handler	= nest_interrupt_handler,
 };
 
-static enum hrtimer_restart on_timer(struct hrtimer *timer)
+static enum hrtimer_restart nest_timer(struct hrtimer *timer)
 {
 	WRITE_ONCE(in_interrupt.calls, in_interrupt.calls + 1);
 	kprobe_nest_in_interrupt();
@@ -97,13 +98,13 @@ static enum hrtimer_restart on_timer(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-/* On one CPU: it is its own handlers that an interrupt comes across. */
-static void call_until(unsigned int interrupts)
+/* The timer is pinned to this CPU, so that it interrupts the handlers of this task. */
+static void nest_call_until(unsigned int interrupts)
 {
 	struct hrtimer timer;
 
 	hrtimer_init_on_stack(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	timer.function = on_timer;
+	timer.function = nest_timer;
 	migrate_disable();
 	hrtimer_start(&timer, INTERVAL, HRTIMER_MODE_REL_PINNED_HARD);
 	while (READ_ONCE(in_interrupt.calls) < interrupts && !fatal_signal_pending(current)) {
@@ -116,24 +117,24 @@ static void call_until(unsigned int interrupts)
 	destroy_hrtimer_on_stack(&timer);
 }
 
-static int attach(struct nest *nest)
+static int nest_attach(struct nested_function *function)
 {
-	nest->calls = 0;
-	nest->hits = 0;
-	nest->probe = (struct kprobe){
-		.symbol_name	= nest->symbol,
-		.pre_handler	= nest->handler,
+	function->calls = 0;
+	function->hits = 0;
+	function->probe = (struct kprobe){
+		.symbol_name	= function->symbol,
+		.pre_handler	= function->handler,
 	};
-	return register_kprobe(&nest->probe);
+	return register_kprobe(&function->probe);
 }
 
-static void report(const struct nest *nest)
+static void nest_report(const struct nested_function *function)
 {
-	pr_info("%s: calls %lu hits %lu missed %lu\n", nest->name, nest->calls, nest->hits,
-		nest->probe.nmissed);
+	pr_info("%s: calls %lu hits %lu missed %lu\n", function->name, function->calls,
+		function->hits, function->probe.nmissed);
 }
 
-static int run(const char *value, const struct kernel_param *param)
+static int nest_run(const char *value, const struct kernel_param *param)
 {
 	static DEFINE_MUTEX(lock);
 	unsigned int interrupts;
@@ -143,25 +144,25 @@ static int run(const char *value, const struct kernel_param *param)
 	if (err)
 		return err;
 	guard(mutex)(&lock);
-	err = attach(&in_task);
+	err = nest_attach(&in_task);
 	if (err)
 		return err;
-	err = attach(&in_interrupt);
+	err = nest_attach(&in_interrupt);
 	if (!err) {
-		call_until(interrupts);
-		report(&in_task);
-		report(&in_interrupt);
+		nest_call_until(interrupts);
+		nest_report(&in_task);
+		nest_report(&in_interrupt);
 		unregister_kprobe(&in_interrupt.probe);
 	}
 	unregister_kprobe(&in_task.probe);
 	return err;
 }
 
-static const struct kernel_param_ops run_ops = { .set = run };
+static const struct kernel_param_ops run_ops = { .set = nest_run };
 module_param_cb(run, &run_ops, NULL, 0200);
-MODULE_PARM_DESC(run, "write how many interrupts are to come");
+MODULE_PARM_DESC(run, "Write a number of interrupts to run the test");
 
-/* Nothing is left to be undone. */
+/* All work is done by writes to @run. */
 static int __init nest_init(void)
 {
 	return 0;
@@ -173,5 +174,5 @@ static void __exit nest_exit(void)
 }
 module_exit(nest_exit);
 
-MODULE_DESCRIPTION("Hits that come while a handler runs");
+MODULE_DESCRIPTION("Count hits that arrive while a handler runs");
 MODULE_LICENSE("GPL");

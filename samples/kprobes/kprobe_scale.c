@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What does it cost to probe thousands of instructions?
+ * Measure the registration of thousands of probes
  *
  *	insmod kprobe_scale.ko targets=/tmp/targets
  *
- * reads what is to be probed, one SYMBOL, SYMBOL+OFFSET or address on each line,
- * and leaves out what cannot be. Then
+ * reads the addresses to probe, one SYMBOL, SYMBOL+OFFSET or address on each line, and
+ * drops those that cannot be probed. Then
  *
  *	echo COMMAND >/sys/module/kprobe_scale/parameters/run
  *
- * does one of these, and tells the kernel log how many nanoseconds it took:
+ * runs one of these commands, and logs its duration in nanoseconds:
  *
- *	attach N	register_kprobes() of the first N
- *	jumps N		the same, until the text there has come to rest, with jumps for
- *			breakpoints; and how long that is after register_kprobes()
- *	attach-single N	register_kprobe() of the first N, one by one
- *	detach		unregister_kprobes() of all that are registered
- *	detach-single	unregister_kprobe() of them, one by one
- *	wait N		register_kprobes() of the first N and then, while these are
- *			optimised, register_kprobe() of others: the longest of them
- *	filter N	for comparison, and without any probe: let an ftrace_ops be called
- *			from the first N of more, which are functions, one by one; no more,
- *			one by one; and that again, waiting after each as the kernel does
- *			when it closes a perf event
+ *	attach N	register_kprobes() of the first N targets
+ *	jumps N		register_kprobes() of the first N targets, up to the last change of
+ *			the probed text by the optimiser; and the part of that time after
+ *			register_kprobes()
+ *	attach-single N	register_kprobe() of each of the first N targets
+ *	detach		unregister_kprobes() of all registered probes
+ *	detach-single	unregister_kprobe() of each registered probe
+ *	wait N		register_kprobes() of the first N targets, then register_kprobe() of
+ *			further ones while the first are optimised: the longest of the latter
+ *	filter N	the cost of ftrace alone, without a probe: add the first N targets to
+ *			the filter of an ftrace_ops one by one, remove them one by one, and
+ *			remove them with a grace period after each, as the kernel does when it
+ *			closes a perf event. There must be more targets than N, all of them
+ *			functions
  *
- * In a virtual machine that counts each instruction as a nanosecond these times
- * are those of an idle machine, waiting included, and repeat almost exactly.
+ * In a virtual machine that counts each instruction as a nanosecond, the durations are
+ * those of an idle machine, include all waiting, and repeat almost exactly.
  *
  * See Documentation/trace/kprobes.rst.
  */
@@ -48,21 +50,21 @@
 #include <linux/tracepoint.h>
 #include <linux/vmalloc.h>
 
-/* How long to look at how long others wait: longer than an optimisation takes. */
+/* Duration of the command "wait" in ns. An optimisation takes less. */
 #define WAIT_TIME	(3 * NSEC_PER_SEC)
 
-/* How long nothing must change for the text to be at rest. */
+/* The optimiser is done when the text has not changed for this many ns. */
 #define REST_TIME	(2 * NSEC_PER_SEC)
 
 static char *file;
 module_param_named(targets, file, charp, 0444);
-MODULE_PARM_DESC(targets, "a file with what to probe: SYMBOL, SYMBOL+OFFSET or address, one a line");
+MODULE_PARM_DESC(targets, "File with a SYMBOL, SYMBOL+OFFSET or address on each line");
 
 /**
- * struct target - What to probe
- * @symbol:	The symbol, in @text, or NULL.
- * @offset:	Bytes from there.
- * @addr:	Or the address.
+ * struct target - An address to probe
+ * @symbol:	The symbol, a part of @text; or NULL if @addr is set.
+ * @offset:	Bytes from @symbol.
+ * @addr:	The address, or NULL if @symbol is set.
  */
 struct target {
 	const char *symbol;
@@ -73,22 +75,22 @@ struct target {
 static char *text;
 static struct target *targets;
 static struct kprobe *probes;
-static struct kprobe **array;
+static struct kprobe **kprobes;
 
-/* How many targets can be probed, the first ones; and how many are probed now. */
+/* The first @usable targets can be probed, the first @attached ones are probed. */
 static unsigned int usable, attached;
 
-/* Of one command at a time. */
+/* Serialises commands. */
 static DEFINE_MUTEX(lock);
 
-static int on_hit(struct kprobe *p, struct pt_regs *regs)
+static int scale_pre_handler(struct kprobe *p, struct pt_regs *regs)
 {
 	return 0;
 }
 
 /* ---------------------------------------------------------------- targets */
 
-static int parse_target(char *line, struct target *target)
+static int scale_parse_target(char *line, struct target *target)
 {
 	unsigned long addr;
 	int err;
@@ -102,33 +104,33 @@ static int parse_target(char *line, struct target *target)
 	return line ? kstrtouint(line, 0, &target->offset) : 0;
 }
 
-/* A registration changes the probe: it is made anew each time. */
-static void set_up(struct kprobe *p, const struct target *target, u32 flags)
+/* Initialise a probe before each registration, since a registration changes it. */
+static void scale_init_probe(struct kprobe *p, const struct target *target, u32 flags)
 {
 	*p = (struct kprobe){
 		.symbol_name	= target->symbol,
 		.offset		= target->offset,
 		.addr		= target->addr,
-		.pre_handler	= on_hit,
+		.pre_handler	= scale_pre_handler,
 		.flags		= flags,
 	};
 }
 
-/* Move those to the front that can be registered. */
-static void sort_out(unsigned int count)
+/* Move the targets that can be probed to the front. */
+static void scale_select_targets(unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++) {
-		set_up(&probes[usable], &targets[i], KPROBE_FLAG_DISABLED);
+		scale_init_probe(&probes[usable], &targets[i], KPROBE_FLAG_DISABLED);
 		if (register_kprobe(&probes[usable]))
 			continue;
-		array[usable] = &probes[usable];
+		kprobes[usable] = &probes[usable];
 		targets[usable++] = targets[i];
 		cond_resched();
 	}
-	unregister_kprobes(array, usable);
+	unregister_kprobes(kprobes, usable);
 }
 
-static int read_targets(void)
+static int scale_read_targets(void)
 {
 	unsigned int count = 0;
 	void *data = NULL;
@@ -150,46 +152,46 @@ static int read_targets(void)
 
 	targets = kvcalloc(count, sizeof(*targets), GFP_KERNEL);
 	probes = kvcalloc(count, sizeof(*probes), GFP_KERNEL);
-	array = kvcalloc(count, sizeof(*array), GFP_KERNEL);
-	if (!targets || !probes || !array)
+	kprobes = kvcalloc(count, sizeof(*kprobes), GFP_KERNEL);
+	if (!targets || !probes || !kprobes)
 		return -ENOMEM;
 	rest = text;
 	for (unsigned int i = 0; i < count; i++) {
-		err = parse_target(strsep(&rest, "\n"), &targets[i]);
+		err = scale_parse_target(strsep(&rest, "\n"), &targets[i]);
 		if (err)
 			return err;
 	}
-	sort_out(count);
+	scale_select_targets(count);
 	pr_info("targets %u\n", usable);
 	return 0;
 }
 
 /* --------------------------------------------------------------- commands */
 
-static u64 ns_since(ktime_t start)
+static u64 scale_ns_since(ktime_t start)
 {
 	return ktime_to_ns(ktime_sub(ktime_get(), start));
 }
 
-static int attach(unsigned int count)
+static int scale_attach(unsigned int count)
 {
 	int err;
 
 	for (unsigned int i = 0; i < count; i++)
-		set_up(&probes[i], &targets[i], 0);
-	err = register_kprobes(array, count);
+		scale_init_probe(&probes[i], &targets[i], 0);
+	err = register_kprobes(kprobes, count);
 	if (!err)
 		attached = count;
 	return err;
 }
 
-/* Add probes one by one, until there are as many. */
-static int attach_up_to(unsigned int count)
+/* Register probes one by one until @count are registered. */
+static int scale_attach_single(unsigned int count)
 {
 	for (; attached < count; attached++) {
 		int err;
 
-		set_up(&probes[attached], &targets[attached], 0);
+		scale_init_probe(&probes[attached], &targets[attached], 0);
 		err = register_kprobe(&probes[attached]);
 		if (err)
 			return err;
@@ -198,13 +200,13 @@ static int attach_up_to(unsigned int count)
 	return 0;
 }
 
-static void detach(void)
+static void scale_detach(void)
 {
-	unregister_kprobes(array, attached);
+	unregister_kprobes(kprobes, attached);
 	attached = 0;
 }
 
-static void detach_single(void)
+static void scale_detach_single(void)
 {
 	while (attached) {
 		unregister_kprobe(&probes[--attached]);
@@ -212,8 +214,8 @@ static void detach_single(void)
 	}
 }
 
-/* Remember what the text shows at the probes; has that changed? */
-static bool look_at_text(u8 *seen)
+/* Read the first byte at each probe into @seen: true if one has changed. */
+static bool scale_text_changed(u8 *seen)
 {
 	bool changed = false;
 
@@ -226,7 +228,7 @@ static bool look_at_text(u8 *seen)
 	return changed;
 }
 
-static int attach_until_rest(unsigned int count, u64 *taken)
+static int scale_attach_jumps(unsigned int count, u64 *taken)
 {
 	u8 *seen __free(kvfree) = kvzalloc(count, GFP_KERNEL);
 	ktime_t start, attached_at, changed_at;
@@ -235,15 +237,15 @@ static int attach_until_rest(unsigned int count, u64 *taken)
 	if (!seen)
 		return -ENOMEM;
 	start = ktime_get();
-	err = attach(count);
+	err = scale_attach(count);
 	if (err)
 		return err;
 	attached_at = ktime_get();
 	changed_at = attached_at;
-	look_at_text(seen);
-	while (ns_since(changed_at) < REST_TIME) {
+	scale_text_changed(seen);
+	while (scale_ns_since(changed_at) < REST_TIME) {
 		usleep_range(500, 1000);
-		if (look_at_text(seen))
+		if (scale_text_changed(seen))
 			changed_at = ktime_get();
 	}
 	*taken = ktime_to_ns(ktime_sub(changed_at, start));
@@ -251,36 +253,36 @@ static int attach_until_rest(unsigned int count, u64 *taken)
 	return 0;
 }
 
-/* The others come at any moment of the optimisation, some of them at the worst. */
-static int longest_wait(unsigned int count, u64 *longest)
+/* The later registrations are spread over the whole optimisation. */
+static int scale_longest_wait(unsigned int count, u64 *longest)
 {
 	ktime_t start, began;
 	int err;
 
 	*longest = 0;
-	err = attach(count);
+	err = scale_attach(count);
 	began = ktime_get();
-	while (!err && attached < usable && ns_since(began) < WAIT_TIME) {
+	while (!err && attached < usable && scale_ns_since(began) < WAIT_TIME) {
 		start = ktime_get();
-		err = attach_up_to(attached + 1);
-		*longest = max(*longest, ns_since(start));
+		err = scale_attach_single(attached + 1);
+		*longest = max(*longest, scale_ns_since(start));
 		usleep_range(1000, 2000);
 	}
 	return err;
 }
 
 #ifdef CONFIG_DYNAMIC_FTRACE
-static void notrace on_call(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
-			    struct ftrace_regs *fregs)
+static void notrace scale_ftrace_callback(unsigned long ip, unsigned long parent_ip,
+					  struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
 }
 
 static struct ftrace_ops filter_ops = {
-	.func	= on_call,
+	.func	= scale_ftrace_callback,
 	.flags	= FTRACE_OPS_FL_SAVE_REGS_IF_SUPPORTED,
 };
 
-static int filter_and_report(const char *name, const unsigned long *ips, unsigned int count,
+static int scale_filter_each(const char *name, const unsigned long *ips, unsigned int count,
 			     bool remove, bool wait)
 {
 	ktime_t start = ktime_get();
@@ -294,23 +296,23 @@ static int filter_and_report(const char *name, const unsigned long *ips, unsigne
 			tracepoint_synchronize_unregister();
 		cond_resched();
 	}
-	pr_info("%s-%u %llu\n", name, count, ns_since(start));
+	pr_info("%s-%u %llu\n", name, count, scale_ns_since(start));
 	return 0;
 }
 
-static int filter_all(unsigned long *ips, unsigned int count)
+static int scale_filter_all(unsigned long *ips, unsigned int count)
 {
-	return filter_and_report("filter-add", ips, count, false, false) ?:
-	       filter_and_report("filter-remove", ips, count, true, false) ?:
+	return scale_filter_each("filter-add", ips, count, false, false) ?:
+	       scale_filter_each("filter-remove", ips, count, true, false) ?:
 	       ftrace_set_filter_ips(&filter_ops, ips, count, 0, 0) ?:
-	       filter_and_report("filter-remove-wait", ips, count, true, true);
+	       scale_filter_each("filter-remove-wait", ips, count, true, true);
 }
 
 /*
- * What arms probes one by one through ftrace, or disarms them, can hardly take less. One
- * more function stays in the filter: an empty one is that of all functions.
+ * A lower bound for arming and disarming probes through ftrace one by one. One more
+ * function stays in the filter, since an empty filter selects all functions.
  */
-static int filter_functions(unsigned int count)
+static int scale_filter(unsigned int count)
 {
 	unsigned long *ips __free(kvfree) = kvmalloc_array(count, sizeof(*ips), GFP_KERNEL);
 	int err;
@@ -324,48 +326,49 @@ static int filter_functions(unsigned int count)
 	err = ftrace_set_filter_ip(&filter_ops, (unsigned long)targets[count].addr, 0, 0) ?:
 	      register_ftrace_function(&filter_ops);
 	if (!err) {
-		err = filter_all(ips, count);
+		err = scale_filter_all(ips, count);
 		unregister_ftrace_function(&filter_ops);
 	}
 	ftrace_free_filter(&filter_ops);
 	return err;
 }
 #else
-static int filter_functions(unsigned int count)
+static int scale_filter(unsigned int count)
 {
 	return -EOPNOTSUPP;
 }
 #endif
 
-static int run_command(const char *name, unsigned int count)
+static int scale_run_command(const char *name, unsigned int count)
 {
 	ktime_t start = ktime_get();
-	u64 found = U64_MAX;
+	u64 duration = U64_MAX;
 	int err = 0;
 
 	if (!strcmp(name, "attach"))
-		err = attach(count);
+		err = scale_attach(count);
 	else if (!strcmp(name, "attach-single"))
-		err = attach_up_to(count);
+		err = scale_attach_single(count);
 	else if (!strcmp(name, "wait"))
-		err = longest_wait(count, &found);
+		err = scale_longest_wait(count, &duration);
 	else if (!strcmp(name, "jumps"))
-		err = attach_until_rest(count, &found);
+		err = scale_attach_jumps(count, &duration);
 	else if (!strcmp(name, "filter"))
-		err = filter_functions(count);
+		err = scale_filter(count);
 	else if (!strcmp(name, "detach"))
-		detach();
+		scale_detach();
 	else if (!strcmp(name, "detach-single"))
-		detach_single();
+		scale_detach_single();
 	else
 		return -EINVAL;
 	if (err)
 		return err;
-	pr_info("%s-%u %llu\n", name, count, found < U64_MAX ? found : ns_since(start));
+	pr_info("%s-%u %llu\n", name, count,
+		duration < U64_MAX ? duration : scale_ns_since(start));
 	return 0;
 }
 
-static int run(const char *value, const struct kernel_param *param)
+static int scale_run(const char *value, const struct kernel_param *param)
 {
 	unsigned int count;
 	char name[16];
@@ -381,18 +384,18 @@ static int run(const char *value, const struct kernel_param *param)
 		return -EINVAL;
 	if (!count)
 		return -EINVAL;
-	return run_command(name, count);
+	return scale_run_command(name, count);
 }
 
-static const struct kernel_param_ops run_ops = { .set = run };
+static const struct kernel_param_ops run_ops = { .set = scale_run };
 module_param_cb(run, &run_ops, NULL, 0200);
-MODULE_PARM_DESC(run, "write a command: attach N, attach-single N, jumps N, wait N, filter N, detach, detach-single");
+MODULE_PARM_DESC(run, "Write a command: attach N, attach-single N, jumps N, wait N, filter N, detach, detach-single");
 
 /* ----------------------------------------------------------------- module */
 
-static void free_targets(void)
+static void scale_free_targets(void)
 {
-	kvfree(array);
+	kvfree(kprobes);
 	kvfree(probes);
 	kvfree(targets);
 	kvfree(text);
@@ -400,11 +403,11 @@ static void free_targets(void)
 
 static int __init scale_init(void)
 {
-	int err = read_targets();
+	int err = scale_read_targets();
 
 	if (err) {
 		pr_err("cannot use %s: %pe\n", file, ERR_PTR(err));
-		free_targets();
+		scale_free_targets();
 	}
 	return err;
 }
@@ -412,10 +415,10 @@ module_init(scale_init);
 
 static void __exit scale_exit(void)
 {
-	detach();
-	free_targets();
+	scale_detach();
+	scale_free_targets();
 }
 module_exit(scale_exit);
 
-MODULE_DESCRIPTION("Measure what it costs to probe thousands of instructions");
+MODULE_DESCRIPTION("Measure the registration of thousands of probes");
 MODULE_LICENSE("GPL");

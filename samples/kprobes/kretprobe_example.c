@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A return probe that says what a function has returned, and how long it took.
+ * Log the return value and the duration of each call of a function.
  *
  *	insmod kretprobe_example.ko symbol=kernel_clone
  *	dmesg | tail
@@ -16,26 +16,26 @@
 
 static char *symbol = "kernel_clone";
 module_param(symbol, charp, 0444);
-MODULE_PARM_DESC(symbol, "function to probe");
+MODULE_PARM_DESC(symbol, "Function to probe");
 
-/* What is kept of a call until it returns. */
+/* Data of a call from its entry to its return. */
 struct call {
-	u64 start;
+	u64 start;	/* in ns */
 };
 
-/* At the function's entry. */
-static int on_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+/* Runs on entry to the function. */
+static int example_entry_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct call *call = (struct call *)ri->data;
 
 	if (!current->mm)
-		return 1;	/* Kernel threads are of no interest. */
-	call->start = ktime_get_mono_fast_ns();	/* safe wherever a probe is hit */
+		return 1;	/* Do not track calls of kernel threads. */
+	call->start = ktime_get_mono_fast_ns();	/* safe in any context */
 	return 0;
 }
 
-/* When it has returned, in the same task, but perhaps on another CPU. */
-static int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+/* Runs after the return, in the same task but possibly on another CPU. */
+static int example_return_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	const struct call *call = (const struct call *)ri->data;
 
@@ -47,8 +47,8 @@ static int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 }
 
 static struct kretprobe probe = {
-	.entry_handler	= on_entry,
-	.handler	= on_return,
+	.entry_handler	= example_entry_handler,
+	.handler	= example_return_handler,
 	.data_size	= sizeof(struct call),
 };
 
@@ -70,7 +70,7 @@ module_init(example_init);
 static void __exit example_exit(void)
 {
 	unregister_kretprobe(&probe);
-	pr_info("%s is probed no more, missed %d\n", symbol, probe.nmissed);
+	pr_info("removed the return probe of %s, missed %d\n", symbol, probe.nmissed);
 }
 module_exit(example_exit);
 

@@ -32,13 +32,13 @@ is_optimized() {
 come_and_go() {	# HOW
 	dmesg -c >/dev/null
 	check "$1: the module is loaded" modprobe kprobe_async
-	check "$1: the task in its init text has gone on" said 'read in init text: all'
+	check "$1: the task in its init text has gone on" said "read in init text: complete"
 	check "$1: it has hit the probe" said '1 hits in init text'
 	check "$1: that is gone" init_probe_is_gone
 	check "$1: its text is probed" add_read
 	[ "$1" = slots ] || check "$1: the probe is optimised" is_optimized
 	check "$1: the module is unloaded" rmmod kprobe_async
-	check "$1: the task in its text has gone on" said 'read in text: all'
+	check "$1: the task in its text has gone on" said "read in text: complete"
 	check "$1: it has hit the probe there" [ "$(hits read)" = 1 ]
 	remove_events
 	check "$1: nothing is left" [ -z "$(cat $kprobes/list)" ]

@@ -35,7 +35,7 @@ check "the return value is the child's pid" says ".*\[$$\]: kernel_clone returne
 check "the caller is a system call" says ".* returned $child to [a-z0-9_]*(clone|fork)"
 check "it took a while" says ".* returned $child .* after [1-9][0-9]* ns"
 check "it is removed" unload
-check "nothing was missed" says 'kernel_clone is probed no more, missed 0'
+check "nothing was missed" says 'removed the return probe of kernel_clone, missed 0'
 check "it is not listed" [ -z "$(cat $kprobes/list)" ]
 /bin/true
 refuse "a function is not found" "$not_found" load no_such_function
