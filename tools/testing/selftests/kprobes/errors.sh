@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Registration when memory is short: the KUnit tests once more, in a kernel that
-# lets single allocations fail.
+# Errors of allocations: the KUnit tests, with failslab allowed to fail allocations that
+# may sleep.
 . ./lib.sh
 
 failslab=/sys/kernel/debug/failslab
@@ -9,26 +9,26 @@ results=/sys/kernel/debug/kunit/kprobes-memory/results
 
 [ -d $failslab ] || skip_all "no CONFIG_FAILSLAB, or not in debugfs"
 modprobe -r test_kprobes 2>/dev/null
-[ ! -e $results ] || skip_all "test_kprobes is no module"
+[ ! -e $results ] || skip_all "test_kprobes is not a module"
 
-wait=$(cat $failslab/ignore-gfp-wait)
+ignored=$(cat $failslab/ignore-gfp-wait)
 verbose=$(cat $failslab/verbose)
-restore() {
-	echo "$wait" >$failslab/ignore-gfp-wait
+restore_failslab() {
+	echo "$ignored" >$failslab/ignore-gfp-wait
 	echo "$verbose" >$failslab/verbose
 }
-on_exit restore
+on_exit restore_failslab
 echo N >$failslab/ignore-gfp-wait
 echo 0 >$failslab/verbose
 
-passed() {	# CASE
+test_passed() {	# CASE
 	grep -Eq "^ *ok [0-9]+ $1\$" $results
 }
 
 plan 6
-check "the tests run" modprobe test_kprobes
-check "registration" passed memory_runs_out_at_registration
-check "enabling" passed memory_runs_out_when_enabling
-check "unregistering" passed memory_runs_out_when_unregistering
-check "disabling" passed memory_runs_out_when_disabling
-check "nothing is left" [ -z "$(cat $kprobes/list)" ]
+check "the KUnit tests run" modprobe test_kprobes
+check "registering" test_passed memory_runs_out_at_registration
+check "enabling" test_passed memory_runs_out_when_enabling
+check "unregistering" test_passed memory_runs_out_when_unregistering
+check "disabling" test_passed memory_runs_out_when_disabling
+check_no_probe_is_left

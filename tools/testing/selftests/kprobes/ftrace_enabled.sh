@@ -1,29 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Who switches ftrace off switches off the probes that it serves, and no others.
-# With it they come back: those that there are by then.
+# The sysctl kernel.ftrace_enabled switches off the probes at ftrace sites, and no others.
+# Switching ftrace on again arms the probes that are enabled by then.
 . ./lib.sh
 
-switch=/proc/sys/kernel/ftrace_enabled
-[ -e $switch ] || skip_all "no function tracer"
-[ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"
+sysctl=/proc/sys/kernel/ftrace_enabled
+[ -e $sysctl ] || skip_all "no function tracer"
+use_events
 has_config KPROBES_ON_FTRACE || skip_all "no CONFIG_KPROBES_ON_FTRACE"
-need_no_events
-on_exit remove_events
-on_exit "echo 1 >$switch"
+on_exit "echo 1 >$sysctl"
 
 switch_ftrace() {	# 0 or 1
-	echo "$1" >$switch
+	echo "$1" >$sysctl
 }
 
-call() {	# do_rmdir()
-	! rmdir /no-such-directory 2>/dev/null
-}
-
-# A call hits these events, and not those.
-hits_are() {	# EVENT=HITS...
+hits_of_call_are() {	# EVENT=HITS...: a call of do_rmdir() hits the events so often
 	cat $tracing/kprobe_profile >"$output.before"
-	call
+	call_do_rmdir
 	bad=0
 	for expected; do
 		event=${expected%=*}
@@ -37,37 +30,38 @@ hits_are() {	# EVENT=HITS...
 
 if has_config KRETPROBES; then
 	returns="r:kprobes/returns do_rmdir"
-else	# no return probes: another one at the entry
+else
 	returns="p:kprobes/returns do_rmdir"
 fi
 
 plan 19
-check "an event at the entry" add_event 'p:kprobes/entry do_rmdir'
-check "one inside" add_event_inside inside do_rmdir
-check "one at the return" add_event "$returns"
-check "one elsewhere" add_event "p:kprobes/leaves set_fs_pwd"
-for event in entry inside returns leaves; do
+check "an event is added at the entry" add_event 'p:kprobes/entry do_rmdir'
+check "an event is added inside the function" add_event_inside inside do_rmdir
+check "an event is added at the return" add_event "$returns"
+check "an event is added to another function" add_event "p:kprobes/other set_fs_pwd"
+for event in entry inside returns other; do
 	enable_event $event 1
 done
-check "they are hit" hits_are entry=1 inside=1 returns=1
+check "all events are hit" hits_of_call_are entry=1 inside=1 returns=1
 
 check "ftrace is switched off" switch_ftrace 0
-check "the event inside alone is hit" hits_are entry=0 inside=1 returns=0
-check "an event is added" add_event 'p:kprobes/late do_rmdir'
-check "it is enabled" enable_event late 1
-check "one is disabled" enable_event leaves 0
-check "still the event inside alone is hit" hits_are entry=0 inside=1 returns=0 late=0
-seen=$(hits leaves)
+check "only the event inside is hit" hits_of_call_are entry=0 inside=1 returns=0
+check "an event is added with ftrace off" add_event 'p:kprobes/late do_rmdir'
+check "an event is enabled with ftrace off" enable_event late 1
+check "an event is disabled with ftrace off" enable_event other 0
+check "still only the event inside is hit" hits_of_call_are entry=0 inside=1 returns=0 late=0
+seen=$(hits other)
 check "ftrace is switched on" switch_ftrace 1
-check "all are hit" hits_are entry=1 inside=1 returns=1 late=1
+check "all enabled events are hit" hits_of_call_are entry=1 inside=1 returns=1 late=1
 cd / || exit
-check "but for the one that was disabled" [ "$(hits leaves)" = "$seen" ]
-# ftrace gives up if a function that left while it was off never comes back.
-check "that is enabled" enable_event leaves 1
+check "the disabled event is not hit" [ "$(hits other)" = "$seen" ]
+# ftrace disables itself if a function that was removed from a filter while ftrace was off
+# is never added again.
+check "the disabled event is enabled" enable_event other 1
 cd / || exit
-check "and is hit" [ "$(hits leaves)" -gt "$seen" ]
+check "the event is hit after it was enabled" [ "$(hits other)" -gt "$seen" ]
 
-# A return probe that waits for its return.
+name="a call that was in flight while ftrace was off hits its return event"
 if has_config KRETPROBES; then
 	add_event 'r:kprobes/woken do_nanosleep'
 	enable_event woken 1
@@ -75,12 +69,12 @@ if has_config KRETPROBES; then
 	sleep 0.2
 	switch_ftrace 0
 	wait
-	check "a call that was in flight returns by its probe" returned $! woken
+	check "$name" returned_once $! woken
 	switch_ftrace 1
 else
-	skip "a call that was in flight returns by its probe" "no CONFIG_KRETPROBES"
+	skip "no CONFIG_KRETPROBES" "$name"
 fi
 remove_events
-check "no probe is left" [ -z "$(cat $kprobes/list)" ]
-check_not "ftrace calls for no probe" \
+check_no_probe_is_left
+check_not "ftrace calls no handler" \
 	grep -w 'do_rmdir\|set_fs_pwd\|do_nanosleep' $tracing/enabled_functions

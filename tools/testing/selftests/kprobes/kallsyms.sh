@@ -1,19 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# /proc/kallsyms comes to an end, also after all other tests, and has the pages of
-# copied instructions for as long as there are any.
+# /proc/kallsyms has the pages of slots while they exist, and can be read to its end even
+# after all other tests.
 . ./lib.sh
 
-[ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"
-need_no_events
-on_exit remove_events
+use_events
 
 has_page() {
 	grep ' t kprobe_insn_page' /proc/kallsyms
 }
 
-# They are freed a while after the probe has gone.
-page_goes() {
+# Pages are freed in the background.
+page_is_freed() {
 	for _ in $(seq 50); do
 		has_page || return 0
 		sleep 0.2
@@ -22,10 +20,10 @@ page_goes() {
 }
 
 plan 5
-check "it can be read" timeout 60 sh -c 'cat /proc/kallsyms >/dev/null'
-check "without a probe there is no page of slots" page_goes
+check "/proc/kallsyms can be read" timeout 60 sh -c 'cat /proc/kallsyms >/dev/null'
+check "without probes there is no page of slots" page_is_freed
 check "an event is added" add_event_inside slot kernel_clone
 enable_event slot 1
-check "with it there is one" has_page
+check "with a probe there is a page of slots" has_page
 remove_events
-check "that goes" page_goes
+check "the page is freed after the event was removed" page_is_freed

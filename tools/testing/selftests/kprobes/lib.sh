@@ -1,82 +1,97 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
-# What the tests share. They run as root in the directory that they are in, with
-# tracefs and debugfs mounted, and write KTAP.
+# Functions that the tests share. A test runs as root in its own directory, with tracefs
+# and debugfs mounted, and writes KTAP.
+. ../kselftest/ktap_helpers.sh
 
-# shellcheck disable=SC2034	# in the tests
+# shellcheck disable=SC2034	# used in the tests
 kprobes=/sys/kernel/debug/kprobes
 tracing=/sys/kernel/tracing
 knob=/proc/sys/debug/kprobes-optimization
+sample=trace_events_sample
 output=${TMPDIR:-/tmp}/kprobes-test.$$
-test_number=0
-failures=0
 at_exit=
 
-on_exit() {	# COMMAND: run at the end, however that comes; the last one first
+# Results
+
+on_exit() {	# COMMAND: run it at exit, before the commands of earlier calls
 	at_exit="$1; $at_exit"
 }
 
-leave() {
+# A test ends here however it ends: too few results are a failure, too.
+finish() {
 	status=$?
 	eval "$at_exit"
 	rm -f "$output" "$output".*
-	[ "$failures" = 0 ] || status=1
-	exit $status
+	[ "$status" = 0 ] || exit "$status"
+	ktap_finished
 }
-trap leave EXIT
+trap finish EXIT
 
 plan() {	# NUMBER
-	echo "KTAP version 1"
-	echo "1..$1"
+	ktap_print_header
+	ktap_set_plan "$1"
 }
 
-skip_all() {	# WHY
-	echo "1..0 # SKIP $1"
-	exit 4
+skip_all() {	# REASON
+	ktap_skip_all "$1"
+	exit "$KSFT_SKIP"
 }
 
-result() {	# STATUS NAME
-	test_number=$((test_number + 1))
+skip() {	# REASON NAME...: skip each of these tests
+	reason=$1
+	shift
+	for name; do
+		ktap_print_msg "$reason"
+		ktap_test_skip "$name"
+	done
+}
+
+report() {	# STATUS NAME: pass if the status is 0
 	if [ "$1" = 0 ]; then
-		echo "ok $test_number $2"
+		ktap_test_pass "$2"
 	else
-		failures=$((failures + 1))
-		echo "not ok $test_number $2"
+		ktap_test_fail "$2"
 	fi
 }
 
-skip() {	# NAME WHY
-	result 0 "$1 # SKIP $2"
-}
-
+# ktap_test_result() splits the arguments of its command at spaces, and lets its output
+# into the KTAP. The command must not be a part of a condition: set -e in it would have
+# no effect.
 check() {	# NAME COMMAND...: the command succeeds
 	name=$1
 	shift
 	"$@" >"$output" 2>&1
 	status=$?
 	[ $status = 0 ] || sed 's/^/# /' "$output"
-	result $status "$name"
+	report $status "$name"
 }
 
 check_not() {	# NAME COMMAND...: the command fails
 	name=$1
 	shift
 	! "$@" >"$output" 2>&1
-	result $? "$name"
+	report $? "$name"
 }
 
-refuse() {	# NAME ERROR COMMAND...: the command fails with this error, as users are told it
+check_error() {	# NAME ERROR COMMAND...: the command fails with this error message
 	name=$1
 	error=$2
 	shift 2
 	! "$@" >"$output" 2>&1 && grep -q "$error" "$output"
 	status=$?
 	[ $status = 0 ] || sed "s/^/# not $error: /" "$output"
-	result $status "$name"
+	report $status "$name"
 }
 
-# Not every shell's echo tells errors.
-write() {	# TEXT FILE
+check_no_probe_is_left() {
+	check "no probe is left" [ -z "$(cat $kprobes/list)" ]
+}
+
+# The kernel under test
+
+# The echo of some shells does not report errors of write().
+write_line() {	# TEXT FILE
 	echo "$1" | cat >>"$2"
 }
 
@@ -84,42 +99,63 @@ has_config() {	# OPTION: it is y or m
 	zcat /proc/config.gz 2>/dev/null | grep -q "^CONFIG_$1=[ym]"
 }
 
-# The kprobes that 6.12 comes with: some tests are more than those can bear.
+# The kprobes that come with Linux 6.12, which some tests would crash.
 is_base() {
 	! grep -q ' kprobe_resolve$' /proc/kallsyms
 }
 
-# Text
-
-low() {	# ADDRESS: its lower half, which the shell can calculate with
-	echo "${1#????????}"
-}
-
-address() {	# SYMBOL: its address as kallsyms has it
+symbol_address() {	# SYMBOL
 	awk -v symbol="$1" '$3 == symbol { print $1; exit }' /proc/kallsyms
 }
 
-# What debugfs says of all probes
+low_half() {	# ADDRESS: the lower 32 bits, since shells calculate with signed numbers
+	echo "${1#????????}"
+}
 
-number() {	# NAME
+read_stat() {	# NAME: its number in debugfs
 	sed -n "s/^$1: //p" $kprobes/stats
 }
 
-optimized() {	# how many are
+count_optimized() {
 	grep -cF '[OPTIMIZED]' $kprobes/list
 }
 
-# Events, in the group kprobes
+# Kinds of sites add up to all sites, and reasons to the sites with a breakpoint. The
+# list has as many probes.
+stats_add_up() {
+	cat $kprobes/list >"$output.list"
+	cat $kprobes/stats >"$output.stats"
+	cat "$output.stats"
+	awk -F ': ' -v probes="$(wc -l <"$output.list")" \
+	    -v jumps="$(grep -cF '[OPTIMIZED]' "$output.list")" \
+	    -v disabled="$(grep -cF '[DISABLED]' "$output.list")" '
+		{ stat[$1] = $2 }
+		/^no_jump_/ { breakpoints += $2 }
+		/^sites_/ { sites += $2 }
+		END {
+			exit stat["sites"] != sites || stat["sites_breakpoint"] != breakpoints ||
+			     stat["probes"] != probes || stat["sites_jump"] != jumps ||
+			     stat["probes_disabled"] != disabled
+		}' "$output.stats"
+}
 
-need_no_events() {
+all_gone() {	# NUMBER: so many probes are listed, and the text of all has been freed
+	[ "$(grep -c '\[GONE\]' $kprobes/list)/$(wc -l <$kprobes/list)" = "$1/$1" ]
+}
+
+# Kprobe events, in the group kprobes
+
+use_events() {
+	[ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"
 	[ -z "$(cat $tracing/kprobe_events)" ] || skip_all "there are kprobe events already"
+	on_exit remove_events
 }
 
 add_event() {	# DEFINITION
-	write "$1" $tracing/kprobe_events
+	write_line "$1" $tracing/kprobe_events
 }
 
-# At an instruction that is not the function's first, nor what ftrace changes.
+# The event is neither at the first instruction nor at the function's ftrace site.
 add_event_inside() {	# EVENT FUNCTION
 	for offset in $(seq 5 64); do
 		! add_event "p:kprobes/$1 $2+$offset" 2>/dev/null || return 0
@@ -131,10 +167,12 @@ enable_event() {	# EVENT 0-OR-1
 	echo "$2" >"$tracing/events/kprobes/$1/enable"
 }
 
+enable_all_events() {	# 0-OR-1
+	echo "$1" >$tracing/events/kprobes/enable
+}
+
 remove_events() {
-	if [ -e $tracing/events/kprobes/enable ]; then
-		echo 0 >$tracing/events/kprobes/enable
-	fi
+	[ ! -e $tracing/events/kprobes/enable ] || enable_all_events 0
 	echo >$tracing/kprobe_events
 	echo >$tracing/trace
 }
@@ -147,8 +185,8 @@ missed() {	# EVENT
 	awk -v event="$1" '$1 == event { print $3 }' $tracing/kprobe_profile
 }
 
-# For what comes by itself, once a second or so.
-is_hit() {	# EVENT: more often than it was
+# For a function that the kernel calls about once a second.
+event_gets_hits() {	# EVENT
 	hits_before=$(hits "$1")
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		sleep 0.3
@@ -157,13 +195,39 @@ is_hit() {	# EVENT: more often than it was
 	return 1
 }
 
-returned() {	# PID EVENT: the process has hit the event of a return, once
+returned_once() {	# PID EVENT: the process has hit this return event once
 	[ "$(grep -c -- "-$1 .*$2: " $tracing/trace)" = 1 ]
 }
 
-# Three forks at the least.
-work() {
+# Calls of probed functions
+
+fork_three_times() {	# or more often
 	/bin/true
 	/bin/true
 	/bin/true
+}
+
+call_do_rmdir() {
+	! rmdir /no-such-directory 2>/dev/null
+}
+
+# The module trace-events-sample. A thread of it calls do_simple_thread_func() each second.
+
+use_sample() {
+	modinfo trace-events-sample >/dev/null 2>&1 || skip_all "no module trace-events-sample"
+	on_exit 'modprobe -r trace-events-sample 2>/dev/null'
+}
+
+load_sample() {
+	modprobe trace-events-sample
+}
+
+unload_sample() {
+	modprobe -r trace-events-sample
+}
+
+# The compiler may have made a part of the function a function of its own.
+sample_thread_function() {
+	awk -v module="[$sample]" '/ do_simple_thread_func/ && $4 == module { print $3 }' \
+		/proc/kallsyms
 }

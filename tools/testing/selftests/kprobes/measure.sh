@@ -1,58 +1,59 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
-# Measuring with the modules kprobe_bench, kprobe_nest and kprobe_scale. What the first
-# and the last say are lines "NAME VALUE".
+# Functions to measure with the modules kprobe_bench, kprobe_nest and kprobe_scale. The
+# first and the last log lines "NAME VALUE".
 
-# The addresses of the kernel's functions, as far as it says that they are any.
+# The addresses of all symbols in the kernel's text.
 all_functions() {
 	awk '$2 ~ /^[Tt]$/ && NF == 3 && $3 !~ /^__pfx_/ { print "0x" $1 }' /proc/kallsyms | sort -u
 }
 
-# Those of functions that ftrace knows, in an order that has nothing to do with them.
+# Addresses of functions with an ftrace site, in an arbitrary but constant order.
 some_functions() {	# NUMBER
 	awk 'BEGIN { srand(6) } NF == 2 { print rand(), "0x" $1 }' \
 		$tracing/available_filter_functions_addrs | sort -n | head -n "$1" | cut -d ' ' -f 2
 }
 
-# What has been said since the last time.
-said() {	# MODULE
+# Print and clear what a module has logged.
+take_log() {	# MODULE
 	dmesg -c | sed -n "s/.*$1: //p"
 }
 
-# Have kprobe_scale read what to probe. Sets $targets to how many of them can be.
-load() {	# FILE
+# Load kprobe_scale with a file of targets. Sets $targets to the number that can be probed.
+load_targets() {	# FILE
 	! [ -e /sys/module/kprobe_scale ] || rmmod kprobe_scale
-	said >/dev/null
+	take_log >/dev/null
 	modprobe kprobe_scale targets="$(realpath "$1")"
-	targets=$(said kprobe_scale | sed -n 's/^targets //p')
+	targets=$(take_log kprobe_scale | sed -n 's/^targets //p')
 	echo "targets: $targets"
 	[ -n "$targets" ]
 }
 
+# Write a command to the parameter "run" of a module, and print what the module logs.
 measure() {	# MODULE COMMAND...
 	module=$1
 	shift
-	said >/dev/null
+	take_log >/dev/null
 	echo "$*" >"/sys/module/$module/parameters/run"
-	done=$?
-	said "$module"
-	return $done
+	run_status=$?
+	take_log "$module"
+	return $run_status
 }
 
-# What a hit costs, for all kinds of probes.
+# The cost of a hit for all kinds of probes.
 measure_hits() {
 	echo 0 >$knob && measure kprobe_bench plain
 	plain=$?
 	echo 1 >$knob && measure kprobe_bench optimized && [ $plain = 0 ]
 }
 
-# Kilobytes that the kernel has taken for its objects, and for executable code. What
-# is freed after a grace period comes back some seconds later.
-taken() {
+# Kilobytes in use for kernel objects and executable memory.
+kernel_memory() {
 	awk '/^(SUnreclaim|VmallocUsed):/ { sum += $2 } END { print sum }' /proc/meminfo
 }
 
-taken_at_rest() {
+# Memory that waits for a grace period is freed some seconds later.
+kernel_memory_at_rest() {
 	sleep 6
-	taken
+	kernel_memory
 }

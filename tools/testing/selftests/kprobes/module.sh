@@ -1,33 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Probes in text that comes and goes.
+# Probes in the text of a module that is loaded and unloaded.
 . ./lib.sh
 
-module=trace_events_sample
-[ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"
-modinfo trace-events-sample >/dev/null 2>&1 || skip_all "no module trace-events-sample"
-need_no_events
-on_exit remove_events
-on_exit 'modprobe -r kprobe_example trace-events-sample 2>/dev/null'
+use_events
+use_sample
+on_exit 'modprobe -r kprobe_example 2>/dev/null'
 
-load() {
-	modprobe trace-events-sample
+is_listed() {	# FUNCTION: with no flag but [FTRACE]
+	grep " k  $1+0x.*$sample *\(\[FTRACE\]\)*\$" $kprobes/list
 }
 
-unload() {
-	modprobe -r trace-events-sample
-}
-
-listed() {	# FUNCTION [FLAGS]: it is in the list, with these flags or without
-	grep " k  $1+0x.*$module *\(\[FTRACE\]\)*$2\$" $kprobes/list
-}
-
-gone() {	# NUMBER: that many probes are gone, and no others are there
-	[ "$(grep -c '\[GONE\]' $kprobes/list)/$(wc -l <$kprobes/list)" = "$1/$1" ]
-}
-
-# The thread of the module is new with each load.
-hit_once() {	# EVENT
+# Each load of the module starts a new thread.
+is_hit_once() {	# EVENT
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		[ "$(hits "$1")" = 0 ] || break
 		sleep 0.1
@@ -37,79 +22,80 @@ hit_once() {	# EVENT
 
 plan 31
 
-# Events that wait for the module are registered while it comes: in its init text, too.
-check "an event waits for the module" add_event "p:kprobes/thread $module:simple_thread"
-check "one waits for its init text" add_event "p:kprobes/init $module:trace_event_init"
-check "the first is enabled" enable_event thread 1
-check "the second is enabled" enable_event init 1
-check "nothing is probed yet" [ -z "$(cat $kprobes/list)" ]
-check "the module is loaded" load
-check "its init function was hit" [ "$(hits init)" = 1 ]
-check "its thread was hit" hit_once thread
-check "a probe is in its text" listed simple_thread
-check "the one in its init text is [GONE]" [ "$(grep -c '\[GONE\]' $kprobes/list)" = 1 ]
-check "the module is unloaded" unload
-check "both are [GONE]" gone 2
-check_not "and not said to be somewhere" grep "$module\|+0x" $kprobes/list
+# Events on a module that is not loaded are registered when it is loaded, in time for its
+# init function.
+check "an event on the module is added before it is loaded" \
+	add_event "p:kprobes/thread $sample:simple_thread"
+check "an event on its init text is added" add_event "p:kprobes/init $sample:trace_event_init"
+check "the event on the module is enabled" enable_event thread 1
+check "the event on its init text is enabled" enable_event init 1
+check "no probe is registered yet" [ -z "$(cat $kprobes/list)" ]
+check "the module is loaded" load_sample
+check "the event on its init function was hit" [ "$(hits init)" = 1 ]
+check "the event on its thread is hit" is_hit_once thread
+check "the list has the probe on its thread" is_listed simple_thread
+check "the probe in its init text is [GONE]" [ "$(grep -c '\[GONE\]' $kprobes/list)" = 1 ]
+check "the module is unloaded" unload_sample
+check "both probes are [GONE]" all_gone 2
+check_not "the list has no symbol for them" grep "$sample\|+0x" $kprobes/list
 
-# The same once more: the events are registered anew.
-check "the module is loaded again" load
-check "its init function was hit again" [ "$(hits init)" = 2 ]
-check "a probe is in its text again" listed simple_thread
+# The events are registered again with each load.
+check "the module is loaded again" load_sample
+check "the event on its init function was hit again" [ "$(hits init)" = 2 ]
+check "the list has the probe on its thread again" is_listed simple_thread
 remove_events
-check "the events are removed" [ -z "$(cat $kprobes/list)" ]
+check "removed events leave no probe" [ -z "$(cat $kprobes/list)" ]
 
-# A module that is there, but for its init text.
-refuse "init text that was freed is not probed" "Invalid argument" \
-	add_event "p:kprobes/init $module:trace_event_init"
-function=$(awk -v module="[$module]" '/ do_simple_thread_func/ && $4 == module { print $3 }' \
-	/proc/kallsyms)
-check "a function of the module is probed" add_event "p:kprobes/func $module:$function"
-check "that is enabled" enable_event func 1
-check "it is hit" is_hit func
+# A module that is loaded, and its freed init text.
+check_error "an event on freed init text is refused" "Invalid argument" \
+	add_event "p:kprobes/init $sample:trace_event_init"
+function=$(sample_thread_function)
+check "an event on the loaded module is added" add_event "p:kprobes/func $sample:$function"
+check "the event is enabled" enable_event func 1
+check "the event is hit" event_gets_hits func
 
-# A probe whose owner does not know that its text is gone.
-check "a module probes the module" modprobe kprobe_example symbol="$module:$function"
-unload
-check "their probes are [GONE]" gone 2
-check "the module unregisters its probe" modprobe -r kprobe_example
+# The owner of a probe is not told that the text has been freed.
+check "another module adds a probe" modprobe kprobe_example symbol="$sample:$function"
+unload_sample
+check "the probes of both are [GONE]" all_gone 2
+check "the other module removes its probe" modprobe -r kprobe_example
 remove_events
-check "nothing is left" [ -z "$(cat $kprobes/list)" ]
+check "both probes are removed" [ -z "$(cat $kprobes/list)" ]
 
-# What others patch, here jump labels and static calls of tracepoints. When events probe
-# a module that comes, only its own tables tell of it.
+# Jump labels and static calls, which tracepoints have, must not be probed. While a module
+# is loaded, only its own tables list them.
 
-# In a function that has them at its beginning: to try a byte takes long.
+# All of its reserved instructions are near its entry.
 function=simple_thread_fn
 
-reserved() {	# at these offsets
+reserved_offsets() {
 	for offset in $(seq 150); do
-		! add_event "p:kprobes/at$offset $module:$function+$offset" 2>&1 |
+		! add_event "p:kprobes/at$offset $sample:$function+$offset" 2>&1 |
 			grep -q "Invalid argument" || echo "$offset"
 	done
 }
 
-load
-offsets=$(reserved)
+load_sample
+offsets=$(reserved_offsets)
 remove_events
-unload
-check "a function has what others patch" [ -n "$offsets" ]
+unload_sample
+check "a function has reserved instructions" [ -n "$offsets" ]
 for offset in 0 $offsets; do
-	add_event "p:kprobes/at$offset $module:$function+$offset"
+	add_event "p:kprobes/at$offset $sample:$function+$offset"
 done
-check "a module comes that events wait for" load
-check "its function is probed" grep " k  $function+0x" $kprobes/list
-check "not what others patch" [ "$(wc -l <$kprobes/list)" = 1 ]
+check "the module is loaded with events on them" load_sample
+check "the event on the function's entry has a probe" grep " k  $function+0x" $kprobes/list
+check "the events on reserved instructions have none" [ "$(wc -l <$kprobes/list)" = 1 ]
 remove_events
-unload
+unload_sample
 
-# test_kprobes probes itself when it goes.
+# test_kprobes registers a probe on itself in its exit function.
+set -- "a module that probes itself while it is unloaded is unloaded" \
+	"its probe was refused with -ENOENT"
 if modprobe test_kprobes 2>/dev/null && lsmod | grep -q '^test_kprobes '; then
 	dmesg -c >/dev/null
-	check "a module is unloaded that probes itself" modprobe -r test_kprobes
-	check "that was refused with -ENOENT" \
-		sh -c "dmesg | grep 'kprobes_test: probing a module that goes: -2'"
+	check "$1" modprobe -r test_kprobes
+	check "$2" sh -c "dmesg | grep 'kprobes_test: probing a module that goes: -2'"
 else
-	skip "a module is unloaded that probes itself" "no test_kprobes"
-	skip "that was refused with -ENOENT" "no test_kprobes"
+	skip "no module test_kprobes" "$@"
 fi

@@ -1,34 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Return probes in text that comes and goes.
+# Return probes in the text of a module that is loaded and unloaded.
 . ./lib.sh
 
-module=trace_events_sample
-[ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"
 has_config KRETPROBES || skip_all "no CONFIG_KRETPROBES"
-modinfo trace-events-sample >/dev/null 2>&1 || skip_all "no module trace-events-sample"
-need_no_events
-on_exit remove_events
-on_exit 'modprobe -r trace-events-sample 2>/dev/null'
+use_events
+use_sample
 
-load() {
-	modprobe trace-events-sample
+is_listed() {	# FUNCTION
+	grep " r  $1+0x.*$sample" $kprobes/list
 }
 
-unload() {
-	modprobe -r trace-events-sample
-}
-
-listed() {	# FUNCTION
-	grep " r  $1+0x.*$module" $kprobes/list
-}
-
-# A thread of the module runs simple_thread(), and returns when the module goes.
+# A thread of the module executes simple_thread() until the module is unloaded.
 is_running() {
 	cat /proc/[0-9]*/comm 2>/dev/null | grep -qx event-sample
 }
 
-thread_runs() {
+thread_starts() {
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		! is_running || return 0
 		sleep 0.1
@@ -37,30 +25,33 @@ thread_runs() {
 }
 
 plan 25
-check "a return event waits for the module" \
-	add_event "r:kprobes/thread $module:simple_thread ret=\$retval:s32"
-check "one waits for its init text" add_event "r:kprobes/init $module:trace_event_init"
+check "a return event on the module is added before it is loaded" \
+	add_event "r:kprobes/thread $sample:simple_thread ret=\$retval:s32"
+check "a return event on its init text is added" \
+	add_event "r:kprobes/init $sample:trace_event_init"
 enable_event thread 1
 enable_event init 1
-check "nothing is probed yet" [ -z "$(cat $kprobes/list)" ]
-for round in 1 2; do
-	check "the module is loaded, $round" load
-	check "its init function has returned, $round" [ "$(hits init)" = $round ]
-	check "a return probe is in its text, $round" listed simple_thread
-	check "its thread runs, $round" thread_runs
-	check "the thread has not returned, $round" [ "$(hits thread)" = $((round - 1)) ]
-	check "the module is unloaded, $round" unload
-	check "the thread has returned, $round" [ "$(hits thread)" = $round ]
-	check_not "no probe is said to be somewhere, $round" grep "$module\|+0x" $kprobes/list
+check "no probe is registered yet" [ -z "$(cat $kprobes/list)" ]
+for load in 1 2; do
+	check "load $load: the module is loaded" load_sample
+	check "load $load: its init function hit its event" [ "$(hits init)" = $load ]
+	check "load $load: the list has the probe on its thread" is_listed simple_thread
+	check "load $load: its thread starts" thread_starts
+	check "load $load: the thread has not hit its event yet" \
+		[ "$(hits thread)" = $((load - 1)) ]
+	check "load $load: the module is unloaded" unload_sample
+	check "load $load: the thread has hit its event" [ "$(hits thread)" = $load ]
+	check_not "load $load: the list has no symbol for the probes" \
+		grep "$sample\|+0x" $kprobes/list
 done
 check "the thread has returned 0" grep -q 'thread: .*ret=0' $tracing/trace
 
-# The event goes before the call returns.
-load
-thread_runs
+# The event is removed while the call is in flight.
+load_sample
+thread_starts
 check "the event is disabled while the thread runs" enable_event thread 0
 remove_events
-check "it is removed" [ -z "$(cat $kprobes/list)" ]
-check "the module is unloaded without it" unload
-check_not "the thread has returned without it" is_running
-check "nothing is left" [ -z "$(cat $kprobes/list)" ]
+check "the removed event leaves no probe" [ -z "$(cat $kprobes/list)" ]
+check "the module is unloaded after that" unload_sample
+check_not "the thread has returned" is_running
+check_no_probe_is_left

@@ -1,19 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Hits while a handler runs: reentrant probes get them, for other probes they are
-# counted.
+# Hits that arrive while a handler runs: probes with KPROBE_FLAG_REENTRANT, such as those
+# of events, are called, and other probes miss and count the hit.
 . ./lib.sh
 . ./measure.sh
 
 modinfo kprobe_nest >/dev/null 2>&1 || skip_all "no module kprobe_nest"
-[ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"
-need_no_events
+on_exit 'rmmod kprobe_nest'
+use_events
 interrupts=2000
 
-on_exit 'rmmod kprobe_nest'
-on_exit remove_events
-
-run() {
+run_nest() {
 	measure kprobe_nest $interrupts >"$output.counts" && sed 's/^/# /' "$output.counts"
 }
 
@@ -21,26 +18,28 @@ count() {	# task-OR-interrupt calls-OR-hits-OR-missed
 	sed -n "s/^$1:.* $2 \([0-9]*\).*/\1/p" "$output.counts"
 }
 
-all_counted() {	# task-OR-interrupt
+every_call_is_counted() {	# task-OR-interrupt
 	[ "$(count "$1" calls)" -ge $interrupts ] &&
 		[ $(($(count "$1" hits) + $(count "$1" missed))) = "$(count "$1" calls)" ]
 }
 
 plan 10
 check "the module loads" modprobe kprobe_nest
-check "an event where the interrupt comes" add_event 'p:kprobes/nest kprobe_nest_in_interrupt'
-check "one on its return" add_event 'r:kprobes/nest_return kprobe_nest_in_interrupt'
+check "an event is added to the function called in interrupts" \
+	add_event 'p:kprobes/nest kprobe_nest_in_interrupt'
+check "a return event is added to it" \
+	add_event 'r:kprobes/nest_return kprobe_nest_in_interrupt'
 enable_event nest 1
 enable_event nest_return 1
-check "it runs" run
+check "the functions are called" run_nest
 cat "$output"
 for event in nest nest_return; do
 	echo "# $event: $(hits $event) hits, $(missed $event) missed"
 done
-check "in the task there is nothing to miss" [ "$(count task hits)" = "$(count task calls)" ]
-check "in the interrupt a probe misses hits" [ "$(count interrupt missed)" -gt 100 ]
-check "all of which are counted" all_counted interrupt
+check "the probe in the task misses no hit" [ "$(count task hits)" = "$(count task calls)" ]
+check "the probe in interrupts misses hits" [ "$(count interrupt missed)" -gt 100 ]
+check "its hits and missed hits are all calls" every_call_is_counted interrupt
 check "the event has all hits" [ "$(hits nest)" = "$(count interrupt calls)" ]
-check "it has missed nothing" [ "$(missed nest)" = 0 ]
-check "on return, too" \
+check "the event misses no hit" [ "$(missed nest)" = 0 ]
+check "the return event has all hits and misses none" \
 	[ "$(hits nest_return)/$(missed nest_return)" = "$(count interrupt calls)/0" ]

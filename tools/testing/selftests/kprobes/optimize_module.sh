@@ -1,63 +1,50 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Jumps in the text of a module that comes and goes.
+# Jumps in the text of modules that are loaded and unloaded.
 . ./lib.sh
 
-module=trace_events_sample
-[ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"
-modinfo trace-events-sample >/dev/null 2>&1 || skip_all "no module trace-events-sample"
-[ -e $knob ] || skip_all "no jumps here"
-is_base && skip_all "the kprobes that 6.12 comes with lose sight of a module's probes"
-need_no_events
-on_exit remove_events
+[ -e $knob ] || skip_all "no CONFIG_OPTPROBES"
+is_base && skip_all "the kprobes of Linux 6.12 lose the probes of a module"
+use_events
+use_sample
 on_exit "echo 1 >$knob"
-on_exit 'modprobe -r trace-events-sample kretprobe_example 2>/dev/null'
-
-load() {
-	modprobe trace-events-sample
-}
-
-unload() {
-	modprobe -r trace-events-sample
-}
+on_exit 'modprobe -r kretprobe_example 2>/dev/null'
 
 # Reading the list waits for the optimiser.
-jumps() {	# how many probes in the module have one
+count_jumps() {
 	sleep 0.2
-	grep -c "$module.*\[OPTIMIZED\]" $kprobes/list
+	grep -c "$sample.*\[OPTIMIZED\]" $kprobes/list
 }
 
-listed() {	# NUMBER: so many probes are in the list, none of them without a place
-	[ "$(grep -c "$module" $kprobes/list)/$(wc -l <$kprobes/list)" = "$1/$1" ] &&
+are_listed() {	# NUMBER: so many probes are listed, and no text has been freed
+	[ "$(grep -c "$sample" $kprobes/list)/$(wc -l <$kprobes/list)" = "$1/$1" ] &&
 		! grep '\[GONE\]' $kprobes/list
 }
 
-gone() {	# NUMBER: that many probes are gone, and no others are there, nor is a jump
-	[ "$(grep -c '\[GONE\]' $kprobes/list)/$(wc -l <$kprobes/list)" = "$1/$1" ] &&
-		! grep 'OPTIMIZED\|+0x' $kprobes/list
+all_gone_without_jumps() {	# NUMBER
+	all_gone "$1" && ! grep 'OPTIMIZED\|+0x' $kprobes/list
 }
 
-# Wherever an instruction begins in the function that is called each second.
-add_events() {
-	function=$(awk -v module="[$module]" '
-		/ do_simple_thread_func/ && $4 == module { print $3 }' /proc/kallsyms)
+# Add an event to each instruction of the function that is called each second.
+add_events_to_thread() {
+	function=$(sample_thread_function)
 	events=0
 	for offset in $(seq 0 64); do
-		add_event "p:kprobes/at$offset $module:$function+$offset" 2>/dev/null || continue
+		add_event "p:kprobes/at$offset $sample:$function+$offset" 2>/dev/null || continue
 		events=$((events + 1))
 		last=at$offset
 	done
 	[ $events -ge 10 ]
 }
 
-# But for those that cannot be probed when the module is there.
+# Functions that can be probed after the module was loaded.
 first_functions() {	# MODULE
 	grep "\[$1\]" /proc/kallsyms | sort | awk '
 		$2 ~ /[tT]/ && $3 !~ /^__(SCT|pfx)|_init|_exit|_module$/ { print $3 }' | head -n 4
 }
 
-# Wherever an instruction begins in them.
-add_events_at_start() {	# MODULE
+# Add an event to each instruction of these functions.
+add_events_to_first_functions() {	# MODULE
 	events=0
 	for function in $(first_functions "$1"); do
 		for offset in $(seq 0 80); do
@@ -70,19 +57,19 @@ add_events_at_start() {	# MODULE
 	[ $events -ge 20 ]
 }
 
-load_visitor() {	# MODULE
+load_module() {	# MODULE
 	case $1 in
 	kretprobe_example) modprobe "$1" symbol=mktime64 ;;
 	*) modprobe "$1" ;;
 	esac
 }
 
-# A module comes, perhaps after another one, is probed, and goes: it has jumps where it
-# had them the first time.
-visit() {	# MODULE [OTHER]
-	[ $# = 1 ] || load_visitor "$2" || return 1
-	load_visitor "$1" && add_events_at_start "$1" || return 1
-	echo 1 >$tracing/events/kprobes/enable
+# Load a module, after another one if that is given, probe it, and unload both. It has the
+# same jumps each time.
+has_same_jumps() {	# MODULE [OTHER]
+	[ $# = 1 ] || load_module "$2" || return 1
+	load_module "$1" && add_events_to_first_functions "$1" || return 1
+	enable_all_events 1
 	sleep 0.2
 	grep "$1.*\[OPTIMIZED\]" $kprobes/list >"$output.jumps"
 	head -n 1 "$output.jumps"
@@ -95,45 +82,46 @@ visit() {	# MODULE [OTHER]
 
 plan 30
 
-check "the module is loaded" load
-check "it is probed everywhere in a function" add_events
-echo 1 >$tracing/events/kprobes/enable
-check "all probes are listed" listed $events
-check "some have a jump" [ "$(jumps)" -ge 1 ]
-check "they are hit" is_hit "$last"
-check "jumps are switched off" sh -c "echo 0 >$knob"
-check "none is left" [ "$(jumps)" = 0 ]
-check "they are hit still" is_hit "$last"
-check "jumps are switched on" sh -c "echo 1 >$knob"
-check "they are back" [ "$(jumps)" -ge 1 ]
-check "the module is unloaded" unload
-check "all probes are [GONE]" gone $events
+check "the module is loaded" load_sample
+check "each instruction of a function is probed" add_events_to_thread
+enable_all_events 1
+check "all probes are listed" are_listed $events
+check "some probes are optimised" [ "$(count_jumps)" -ge 1 ]
+check "the probes are hit" event_gets_hits "$last"
+check "the sysctl is set to 0" sh -c "echo 0 >$knob"
+check "no probe is optimised" [ "$(count_jumps)" = 0 ]
+check "the probes are hit as breakpoints" event_gets_hits "$last"
+check "the sysctl is set to 1" sh -c "echo 1 >$knob"
+check "some probes are optimised again" [ "$(count_jumps)" -ge 1 ]
+check "the module is unloaded" unload_sample
+check "all probes are [GONE]" all_gone_without_jumps $events
 remove_events
-check "the events are removed" [ -z "$(cat $kprobes/list)" ]
+check "removed events leave no probe" [ -z "$(cat $kprobes/list)" ]
 
-# Before, while, and after the optimiser gets at them.
-for wait in 0 0.06 0.5; do
+# Unload the module before, while and after its probes are optimised.
+for delay in 0 0.06 0.5; do
 	remove_events
-	check "the module is loaded" load
-	check "it is probed" add_events
-	echo 1 >$tracing/events/kprobes/enable
-	sleep $wait
-	check "it is unloaded while jumps are on their way" unload
-	check "all probes are [GONE]" gone $events
+	check "delay $delay: the module is loaded" load_sample
+	check "delay $delay: it is probed" add_events_to_thread
+	enable_all_events 1
+	sleep $delay
+	check "delay $delay: it is unloaded" unload_sample
+	check "delay $delay: all probes are [GONE]" all_gone_without_jumps $events
 done
 remove_events
 
-# What is known of a module's text is forgotten with it: the next one may be there.
+# The index of branch targets is dropped with a module's text, since the text of another
+# module may take its place.
 other=kretprobe_example
+set -- "a module has jumps" "a second module has jumps" \
+	"the first module has the same jumps at other addresses" \
+	"the second module has the same jumps at other addresses"
 if modinfo $other >/dev/null 2>&1; then
-	check "a module has jumps" visit $module
-	check "so has another one" visit $other
-	check "the first has them in the same places, elsewhere" visit $module $other
-	check "so has the other" visit $other $module
+	check "$1" has_same_jumps $sample
+	check "$2" has_same_jumps $other
+	check "$3" has_same_jumps $sample $other
+	check "$4" has_same_jumps $other $sample
 else
-	for name in "a module has jumps" "so has another one" \
-	    "the first has them in the same places, elsewhere" "so has the other"; do
-		skip "$name" "no $other"
-	done
+	skip "no module $other" "$@"
 fi
-check "nothing is left" [ -z "$(cat $kprobes/list)" ]
+check_no_probe_is_left

@@ -1,21 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Thousands of probes at once: every function of the kernel, random instructions.
+# Thousands of probes at once: on random instructions, and on every function of the kernel.
 #
 # usage: scale.sh [FILE]
-# FILE has random instructions of the kernel, one SYMBOL+OFFSET a line; it is
-# `instructions` if that is there.
+# FILE has random instructions of the kernel, a SYMBOL+OFFSET on each line. The default is
+# the file "instructions".
 . ./lib.sh
 . ./workload.sh
 . ./measure.sh
 
 instructions=${1-instructions}
 crowd=20000
-share=90	# per cent of them that have to be optimised
+share=90	# per cent of the probes that must be optimised
 rounds=10
 round_crowd=5000
 
-# With the sanitizer, each access to memory is a call of a function or more.
+# KASAN adds a call to each memory access.
 if has_config KASAN; then
 	crowd=2000
 	round_crowd=1000
@@ -25,38 +25,38 @@ modinfo kprobe_scale >/dev/null 2>&1 || skip_all "no module kprobe_scale"
 [ -r "$instructions" ] || skip_all "no list of instructions"
 on_exit '! [ -e /sys/module/kprobe_scale ] || rmmod kprobe_scale'
 
-# Measure, and remember.
-command() {	# WORD...
+# Run a command of kprobe_scale, and keep its duration.
+run_scale() {	# COMMAND...
 	measure kprobe_scale "$@" >"$output.time" && cat "$output.time" >>"$output.times"
 }
 
-# Of all probes and what they need nothing is left but what is being freed.
-is_empty() {
-	for i in $(seq 100); do
-		[ "$(number probes)/$(number sites)" != 0/0 ] || return 0
+# Sites are freed in the background.
+all_sites_are_freed() {
+	for _ in $(seq 100); do
+		[ "$(read_stat probes)/$(read_stat sites)" != 0/0 ] || return 0
 		sleep 0.1
 	done
 	grep -v ': 0$' $kprobes/stats
 	return 1
 }
 
-pages() {	# of slots and detours
+count_pages() {	# of slots and detours
 	grep -cE ' kprobe_(opt)?insn_page\>' /proc/kallsyms
 }
 
-one_round() {
-	command attach $round_crowd && cat $kprobes/list >/dev/null && peak=$(taken) &&
-		command detach && is_empty
+# Reading the list waits for the optimiser.
+register_and_unregister() {
+	run_scale attach $round_crowd && cat $kprobes/list >/dev/null && peak=$(kernel_memory) &&
+		run_scale detach && all_sites_are_freed
 }
 
-# What is left shows only where nothing larger has been before, whose pages it
-# could hide in.
-all_rounds() {
+# Lost memory would not show after a larger allocation, in whose pages it could lie.
+memory_is_freed() {
 	for round in $(seq $rounds); do
-		one_round || return 1
-		[ "$round" != 2 ] || second=$(taken_at_rest)
+		register_and_unregister || return 1
+		[ "$round" != 2 ] || second=$(kernel_memory_at_rest)
 	done
-	last=$(taken_at_rest)
+	last=$(kernel_memory_at_rest)
 	cost=$((peak - last))
 	echo "$second kB after 2 rounds, $last after $rounds, $peak with probes"
 	echo "bytes for a probe: $((cost * 1024 / round_crowd))"
@@ -65,51 +65,53 @@ all_rounds() {
 
 plan 21
 
-before=$(pages)
+before=$(count_pages)
 head -n $((round_crowd + round_crowd / 20)) "$instructions" >"$output.instructions"
-check "random instructions can be probed" load "$output.instructions"
+check "random instructions can be probed" load_targets "$output.instructions"
 if has_config KASAN; then
-	skip "memory is given back" "KASAN keeps what is freed for a while"
+	skip "KASAN keeps freed memory in quarantine" "memory is freed"
 else
-	check "memory is given back, $rounds times" all_rounds
+	check "memory is freed, $rounds times" memory_is_freed
 	sed 's/^/# /' "$output"
 fi
-check "all pages are given back" [ "$(pages)" = "$before" ]
+check "all pages are freed" [ "$(count_pages)" = "$before" ]
 
-check "more of them can be probed" load "$instructions"
-check "which are $crowd at the least" [ "$targets" -ge $crowd ]
-check "probes are attached to $crowd of them" command attach $crowd
-check "they are there" [ "$(number probes)" = $crowd ]
-check "a workload runs while they are optimised" workload
-check "the list has all" [ "$(wc -l <$kprobes/list)" = $crowd ]
+check "more random instructions can be probed" load_targets "$instructions"
+check "at least $crowd of them can be probed" [ "$targets" -ge $crowd ]
+check "$crowd probes are registered" run_scale attach $crowd
+check "the stats count $crowd probes" [ "$(read_stat probes)" = $crowd ]
+check "a workload runs while the probes are optimised" workload
+check "the list has all probes" [ "$(wc -l <$kprobes/list)" = $crowd ]
 sed 's/^/# /' $kprobes/stats
-count=$(number sites_jump)
+count=$(read_stat sites_jump)
 if [ -e $knob ]; then
-	check "at least $((crowd * share / 100)) are optimised, it is $count" \
+	check "at least $((crowd * share / 100)) probes are optimised: $count" \
 		[ "$count" -ge $((crowd * share / 100)) ]
 else
-	skip "nine of ten are optimised" "no CONFIG_OPTPROBES"
+	skip "no CONFIG_OPTPROBES" "at least $((crowd * share / 100)) probes are optimised"
 fi
-check "a workload runs with them" workload
-check "they are detached" command detach
-check "none of them is left" is_empty
+check "the workload runs with the probes" workload
+check "the probes are unregistered" run_scale detach
+check "all sites are freed" all_sites_are_freed
 
+set -- "functions can be probed" "nearly all functions can be probed" \
+	"probes on all of these are registered at once" "the stats count all probes" \
+	"the workload runs with probes on functions" "the probes on functions are unregistered" \
+	"all sites of functions are freed"
 if has_config KASAN; then
-	for n in 14 15 16 17 18 19 20; do
-		skip "every function" "too slow with KASAN"
-	done
-	check "the module unloads" rmmod kprobe_scale
-	exit
+	skip "too slow with KASAN" "$@"
+else
+	all_functions >"$output.functions"
+	functions=$(wc -l <"$output.functions")
+	check "$1" load_targets "$output.functions"
+	echo "# $targets of $functions"
+	check "$2" [ $((targets * 20)) -gt $((functions * 17)) ]
+	check "$3" run_scale attach "$targets"
+	check "$4" [ "$(read_stat probes)" = "$targets" ]
+	check "$5" workload
+	check "$6" run_scale detach
+	check "$7" all_sites_are_freed
 fi
-all_functions >"$output.functions"
-check "functions can be probed" load "$output.functions"
-echo "# $targets of $(wc -l <"$output.functions")"
-check "nearly all" [ $((targets * 20)) -gt $(($(wc -l <"$output.functions") * 17)) ]
-check "probes are attached to all of these at once" command attach "$targets"
-check "they are there, too" [ "$(number probes)" = "$targets" ]
-check "a workload runs with them, too" workload
-check "they are detached, too" command detach
-check "none is left" is_empty
 
 sed 's/^/# ns: /' "$output.times"
 check "the module unloads" rmmod kprobe_scale

@@ -1,26 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# The switch for all probes, and events of all kinds, many at once.
+# The file "enabled" in debugfs switches all probes off and on, with events of all kinds.
 . ./lib.sh
 
 [ -d $kprobes ] || skip_all "no debugfs"
-[ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"
-need_no_events
-on_exit remove_events
+use_events
 on_exit "echo 1 >$kprobes/enabled"
 
 others=40
 
-switch() {	# 0 or 1
+switch_all_probes() {	# 0 or 1
 	echo "$1" >$kprobes/enabled
 }
 
-call() {	# do_rmdir()
-	! rmdir /no-such-directory 2>/dev/null
-}
-
-# How often events were hit: of all probes of those that have several.
-total() {	# EVENT
+# The hits of all probes of an event.
+total_hits() {	# EVENT
 	awk -v event="$1" '$1 == event { n += $2 } END { print n + 0 }' $tracing/kprobe_profile
 }
 
@@ -29,26 +23,27 @@ if has_config KRETPROBES; then
 	kinds="$kinds returns bounded both"
 fi
 
-all_hit() {	# NUMBER: so often, by as many calls or by none
+# Two calls of do_rmdir() hit each event so often.
+hits_of_two_calls_are() {	# NUMBER
 	for event in $kinds; do
-		total "$event" >"$output.before.$event"
+		total_hits "$event" >"$output.before.$event"
 	done
-	call
-	call
+	call_do_rmdir
+	call_do_rmdir
 	bad=0
 	for event in $kinds; do
-		more=$(($(total "$event") - $(cat "$output.before.$event")))
+		more=$(($(total_hits "$event") - $(cat "$output.before.$event")))
 		[ $more = "$1" ] || bad=1
 		echo "$event: hit $more times, should be $1"
 	done
 	return $bad
 }
 
-add_all() {
+add_events_of_all_kinds() {
 	add_event 'p:kprobes/entry do_rmdir' &&
 	add_event 'p:kprobes/second do_rmdir' &&
 	add_event_inside inside do_rmdir &&
-	# One event, two probes, one of which is hit.
+	# One event with two probes, one of which is hit.
 	add_event 'p:kprobes/several do_rmdir' &&
 	add_event 'p:kprobes/several kernel_halt' || return
 	has_config KRETPROBES || return 0
@@ -58,8 +53,8 @@ add_all() {
 	add_event 'r:kprobes/both kernel_halt'
 }
 
-# Functions that nobody calls meanwhile, or that may be called.
-add_others() {
+# Events on other functions, whose hits are not checked.
+add_other_events() {
 	n=0
 	for function in $(awk '/^(vfs|sock|tcp|skb)_/ && !/\./ { print $1 }' \
 			$tracing/available_filter_functions | sort -u | head -n $others); do
@@ -73,60 +68,57 @@ add_others() {
 	[ $n = $others ]
 }
 
-enable_all() {	# 0 or 1
-	echo "$1" >$tracing/events/kprobes/enable
-}
-
-disabled() {	# how many are
+count_disabled() {
 	grep -c 'DISABLED' $kprobes/list
 }
 
 plan 24
-check "events of all kinds are added" add_all
-check "$others others" add_others
-check "all probes are disabled" [ "$(disabled)" = "$(wc -l <$kprobes/list)" ]
-check "all are enabled" enable_all 1
-check "all probes are enabled" [ "$(disabled)" = 0 ]
-check "they are hit" all_hit 2
+check "events of all kinds are added" add_events_of_all_kinds
+check "$others other events are added" add_other_events
+check "all probes are disabled" [ "$(count_disabled)" = "$(wc -l <$kprobes/list)" ]
+check "all events are enabled" enable_all_events 1
+check "all probes are enabled" [ "$(count_disabled)" = 0 ]
+check "all events are hit" hits_of_two_calls_are 2
 for round in 1 2; do
-	check "they are switched off, $round" switch 0
-	check "no probe is hit, $round" all_hit 0
-	check "they are switched on, $round" switch 1
-	check "all probes are hit, $round" all_hit 2
+	check "round $round: all probes are switched off" switch_all_probes 0
+	check "round $round: no event is hit" hits_of_two_calls_are 0
+	check "round $round: all probes are switched on" switch_all_probes 1
+	check "round $round: all events are hit" hits_of_two_calls_are 2
 done
 
-switch 0
-check "all are disabled while they are off" enable_all 0
-check "they are enabled" enable_all 1
-check "no probe is hit" all_hit 0
-switch 1
-check "all are hit when they are on" all_hit 2
-switch 0
-check "all are disabled again" enable_all 0
-switch 1
-check "no probe is hit that is disabled" all_hit 0
-check "all probes say so" [ "$(disabled)" = "$(wc -l <$kprobes/list)" ]
+switch_all_probes 0
+check "events are disabled while probes are off" enable_all_events 0
+check "events are enabled while probes are off" enable_all_events 1
+check "no event is hit while probes are off" hits_of_two_calls_are 0
+switch_all_probes 1
+check "events that were enabled meanwhile are hit" hits_of_two_calls_are 2
+switch_all_probes 0
+check "events are disabled again while probes are off" enable_all_events 0
+switch_all_probes 1
+check "events that were disabled meanwhile are not hit" hits_of_two_calls_are 0
+check "the list has all probes as disabled" [ "$(count_disabled)" = "$(wc -l <$kprobes/list)" ]
 remove_events
 
-# Calls that are in flight
+# Calls in flight
+set -- "a call that was in flight while probes were off hits its return event" \
+	"a call that was in flight while its event was removed returns"
 if has_config KRETPROBES; then
 	add_event 'r:kprobes/returns do_nanosleep'
 	enable_event returns 1
 	sleep 0.6 &
 	sleep 0.2
-	switch 0
+	switch_all_probes 0
 	sleep 0.1
 	wait
-	switch 1
+	switch_all_probes 1
 	sleep 0.01 &
 	wait
-	check "returns are seen after the switch was off in between" returned $! returns
+	check "$1" returned_once $! returns
 	sleep 0.3 &
 	sleep 0.1
 	remove_events
-	check "an event is removed, and calls return" wait $!
+	check "$2" wait $!
 else
-	skip "returns are seen after the switch was off in between" "no CONFIG_KRETPROBES"
-	skip "an event is removed, and calls return" "no CONFIG_KRETPROBES"
+	skip "no CONFIG_KRETPROBES" "$@"
 fi
-check "nothing is left" [ -z "$(cat $kprobes/list)" ]
+check_no_probe_is_left

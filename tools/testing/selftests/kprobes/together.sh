@@ -1,20 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# The return of one function, seen by function graph tracing, by a return probe and
-# by an fprobe, in any order: each replaces the return address that it finds.
+# Function graph tracing, a return probe and an fprobe on the same function, enabled in all
+# orders. Each replaces the return address, and a stack trace must have the original one.
 . ./lib.sh
 
-[ -e $tracing/kprobe_events ] || skip_all "no kprobe events, or not in tracefs"
 [ -e $tracing/dynamic_events ] || skip_all "no dynamic events"
 grep -q function_graph $tracing/available_tracers || skip_all "no function graph tracing"
 has_config FPROBE_EVENTS || skip_all "no CONFIG_FPROBE_EVENTS"
 has_config KRETPROBES || skip_all "no CONFIG_KRETPROBES"
-need_no_events
 [ -z "$(cat $tracing/dynamic_events)" ] || skip_all "there are dynamic events already"
+use_events
 
-# do_rmdir() calls vfs_rmdir() calls shmem_rmdir(), which finds a file.
+# do_rmdir() calls vfs_rmdir(), and that shmem_rmdir(), which fails in a tmpfs if the
+# directory is not empty.
 place=$output.place
-restore() {
+restore_tracing() {
 	echo nop >$tracing/current_tracer
 	echo >$tracing/set_ftrace_filter
 	echo 0 >$tracing/options/stacktrace
@@ -29,15 +29,15 @@ restore() {
 }
 mkdir "$place"
 mount -t tmpfs none "$place" || skip_all "no tmpfs"
-on_exit 'restore 2>/dev/null'
+on_exit 'restore_tracing 2>/dev/null'
 mkdir "$place/full"
 echo >"$place/full/file"
 
-fail_rmdir() {	# with -ENOTEMPTY
+fail_rmdir() {	# returns -ENOTEMPTY
 	! rmdir "$place/full" 2>/dev/null
 }
 
-# Who sees the return, and how he is switched on
+# Ways to trace a return: each of these functions enables or disables one
 
 graph() {	# on or off
 	if [ "$1" = on ]; then
@@ -49,23 +49,23 @@ graph() {	# on or off
 	fi
 }
 
-kretprobe() {
+kretprobe() {	# on or off
 	case $1 in
 	on) enable_event kretprobe 1 ;;
 	off) enable_event kretprobe 0 ;;
 	esac
 }
 
-fprobe() {
+fprobe() {	# on or off
 	case $1 in
 	on) enable_event fprobe 1 ;;
 	off) enable_event fprobe 0 ;;
 	esac
 }
 
-# What they have seen
+# The trace
 
-stack() {	# EVENT: its stack, the functions in one line
+stack_of() {	# EVENT: the functions in one line
 	awk -v event=" $1: " '
 		index($0, event) { found = 1; next }
 		!found { next }
@@ -74,15 +74,17 @@ stack() {	# EVENT: its stack, the functions in one line
 		n { exit }' $tracing/trace
 }
 
-true_stack() {	# EVENT FUNCTION...: these are next to each other, then the truth only
+# The stack has these functions next to each other, and after them no trampoline up to the
+# kernel's entry.
+stack_is_true() {	# EVENT FUNCTION...
 	event=$1
 	shift
-	echo "stack of $event: $(stack "$event")"
-	case " $(stack "$event")" in
+	echo "stack of $event: $(stack_of "$event")"
+	case " $(stack_of "$event")" in
 	*" $* "*) ;;
 	*) return 1 ;;
 	esac
-	rest=$(stack "$event" | sed "s/.* $* //")
+	rest=$(stack_of "$event" | sed "s/.* $* //")
 	case $rest in
 	*trampoline*|*return_to_handler*|*unknown*|*rethook*|*probe*|*0x*) return 1 ;;
 	*entry_*) ;;
@@ -90,54 +92,58 @@ true_stack() {	# EVENT FUNCTION...: these are next to each other, then the truth
 	esac
 }
 
-saw() {	# PATTERN
+trace_has() {	# PATTERN
 	grep -q "$1" $tracing/trace || { cat $tracing/trace; return 1; }
 }
 
-all_see() {	# WHO...: in this order they are switched on
+check_order() {	# WAY...: enable these ways in this order
 	order="$*"
-	for who; do
-		$who on
+	for way; do
+		$way on
 	done
 	echo >$tracing/trace
 	fail_rmdir
-	check "$order: the graph has the return" saw '} \/\* vfs_rmdir'
-	check "$order: the return probe has it" saw 'kretprobe: .*ret=-39'
-	check "$order: the fprobe has it" saw 'fprobe: .*ret=-39'
-	check "$order: the stack inside is true" true_stack inside shmem_rmdir vfs_rmdir do_rmdir
-	check "$order: at a return inside, too" true_stack inner_return vfs_rmdir do_rmdir
-	for who; do
-		$who off
+	check "$order: the graph has the return" trace_has '} \/\* vfs_rmdir'
+	check "$order: the return probe has the return value" trace_has 'kretprobe: .*ret=-39'
+	check "$order: the fprobe has the return value" trace_has 'fprobe: .*ret=-39'
+	check "$order: the stack of a called function is true" \
+		stack_is_true inside shmem_rmdir vfs_rmdir do_rmdir
+	check "$order: the stack at its return is true" \
+		stack_is_true inner_return vfs_rmdir do_rmdir
+	for way; do
+		$way off
 		fail_rmdir
 	done
 }
 
 plan 40
-check "an event inside" add_event 'p:kprobes/inside shmem_rmdir'
-check "a return event inside" add_event 'r:kprobes/inner_return shmem_rmdir ret=$retval:s32'
-check "a return event" add_event 'r:kprobes/kretprobe vfs_rmdir ret=$retval:s32'
-check "an fprobe event" sh -c \
+check "an event is added to a called function" add_event 'p:kprobes/inside shmem_rmdir'
+check "a return event is added to it" \
+	add_event 'r:kprobes/inner_return shmem_rmdir ret=$retval:s32'
+check "a return event is added" add_event 'r:kprobes/kretprobe vfs_rmdir ret=$retval:s32'
+check "an fprobe event is added" sh -c \
 	"echo 'f:kprobes/fprobe vfs_rmdir%return ret=\$retval:s32' >>$tracing/dynamic_events"
 echo 1 >$tracing/options/stacktrace
 echo 1 >$tracing/options/funcgraph-tail
 enable_event inside 1
 enable_event inner_return 1
-all_see graph kretprobe fprobe
-all_see graph fprobe kretprobe
-all_see kretprobe graph fprobe
-all_see kretprobe fprobe graph
-all_see fprobe graph kretprobe
-all_see fprobe kretprobe graph
+check_order graph kretprobe fprobe
+check_order graph fprobe kretprobe
+check_order kretprobe graph fprobe
+check_order kretprobe fprobe graph
+check_order fprobe graph kretprobe
+check_order fprobe kretprobe graph
 
-# One event's stack trace: that of the handler.
+# The stack trace of a trigger, which its handler takes.
 echo 0 >$tracing/options/stacktrace
 kretprobe on
 for event in inside inner_return kretprobe; do
-	check "a stack trace is wanted at $event" \
+	check "$event gets a trigger" \
 		sh -c "echo stacktrace >$tracing/events/kprobes/$event/trigger"
 done
 echo >$tracing/trace
 fail_rmdir
-check "that of the event inside" true_stack inside shmem_rmdir vfs_rmdir do_rmdir
-check "that at the return inside" true_stack inner_return vfs_rmdir do_rmdir
-check "that at the return" true_stack kretprobe do_rmdir
+check "the trigger's stack in a called function is true" \
+	stack_is_true inside shmem_rmdir vfs_rmdir do_rmdir
+check "the trigger's stack at its return is true" stack_is_true inner_return vfs_rmdir do_rmdir
+check "the trigger's stack at the return is true" stack_is_true kretprobe do_rmdir

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
-# A workload for tests with so many probes that whatever runs comes across some.
+# A workload that executes many parts of the kernel, for tests with many probes.
 
-# What a system does all day. Nothing of it may fail.
+# Run all parts. Each command of a part must succeed.
 workload() {
 	dir=$(mktemp -d)
 	for part in processes files pipes sockets modules mounts keys reads; do
-		(set -ex; cd "$dir"; "do_$part") >"$output.log" 2>&1
-		# A function that is asked for its success does not end at an error.
-		worked=$?
-		[ $worked = 0 ] || { tail -n 8 "$output.log"; break; }
+		# As a part of a condition, set -e would have no effect.
+		(set -ex; cd "$dir"; "run_$part") >"$output.log" 2>&1
+		part_status=$?
+		[ $part_status = 0 ] || { tail -n 8 "$output.log"; break; }
 	done
 	rm -r "$dir"
-	return "$worked"
+	return "$part_status"
 }
 
-do_processes() {
+run_processes() {
 	for i in 1 2 3 4 5 6 7 8; do
 		/bin/true
 		[ "$(/bin/sh -c "exec /bin/echo $i")" = "$i" ]
@@ -29,7 +29,7 @@ do_processes() {
 	timeout 5 /bin/sh -c 'sleep 0.05 & wait'
 }
 
-do_files() {
+run_files() {
 	seq 1 3000 >a
 	cp a b
 	mv b c
@@ -50,7 +50,7 @@ do_files() {
 	sync
 }
 
-do_pipes() {
+run_pipes() {
 	mkfifo p
 	seq 1 5000 >p &
 	[ "$(sort -rn p | head -n 1)" = 5000 ]
@@ -59,7 +59,7 @@ do_pipes() {
 	yes | head -n 1000 | cat >/dev/null
 }
 
-do_sockets() {
+run_sockets() {
 	ifconfig lo 127.0.0.1 up
 	seq 1 3000 >file
 	nc -l -p 4711 <file >got &
@@ -80,13 +80,13 @@ do_sockets() {
 	ping -c 2 -i 0.1 127.0.0.1 || ping -c 1 127.0.0.1
 }
 
-do_modules() {
+run_modules() {
 	modprobe trace-events-sample
 	grep trace_events_sample /proc/modules
 	rmmod trace-events-sample
 }
 
-do_mounts() {
+run_mounts() {
 	mkdir m
 	mount -t tmpfs none m
 	seq 1 100 >m/file
@@ -96,9 +96,8 @@ do_mounts() {
 	[ ! -e m/file ]
 }
 
-# Each tracepoint has a jump label or more: nops that become jumps, somewhere
-# after the probed instructions.
-do_keys() {
+# Each tracepoint has a jump label, whose text is patched next to probed instructions.
+run_keys() {
 	for system in sched timer irq syscalls skb sock kmem; do
 		! [ -e $tracing/events/$system/enable ] || echo 1 >$tracing/events/$system/enable
 	done
@@ -108,8 +107,8 @@ do_keys() {
 	done
 }
 
-# Some of it cannot be read, or not by everybody.
-do_reads() {
+# Some of these files cannot be read.
+run_reads() {
 	for file in /proc/[a-z]* /proc/self/* /proc/sys/kernel/*; do
 		[ "$file" != /proc/kmsg ] && [ -f "$file" ] || continue
 		timeout 10 head -c 100000 "$file" >/dev/null || true

@@ -1,0 +1,68 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# A reader of debugfs who may not see addresses reads zeros instead. The credentials are
+# those of the opener.
+. ./lib.sh
+
+[ -d $kprobes ] || skip_all "no debugfs"
+use_events
+
+addresses_are_hidden() {	# COMMAND...: its output has zeros for all addresses
+	"$@" >"$output.seen" && grep -q '0\{16\}' "$output.seen" &&
+		! grep -E '[0-9a-f]{16}' "$output.seen" | grep -v '0\{16\}'
+}
+
+addresses_are_shown() {	# COMMAND...: its output has addresses and no zeros
+	"$@" >"$output.seen" && grep -Eq 'f{8}[0-9a-f]{8}' "$output.seen" &&
+		! grep '0\{16\}' "$output.seen"
+}
+
+cat_as_nobody() {	# FILE
+	su -s /bin/sh nobody -c "cat $1"
+}
+
+cat_list_of_root_as_nobody() {
+	cat_as_nobody - <$kprobes/list
+}
+
+allow_others() {
+	mount -o remount,mode=755 /sys/kernel/debug
+	chmod 444 $kprobes/list $kprobes/blacklist
+}
+
+paranoid=/proc/sys/kernel/perf_event_paranoid
+restrict=/proc/sys/kernel/kptr_restrict
+old_paranoid=$(cat $paranoid)
+old_restrict=$(cat $restrict)
+restore_access() {
+	chmod 400 $kprobes/list $kprobes/blacklist
+	mount -o remount,mode=700 /sys/kernel/debug
+	echo "$old_paranoid" >$paranoid
+	echo "$old_restrict" >$restrict
+}
+
+id nobody >/dev/null 2>&1 || skip_all "no user nobody"
+add_event 'p:kprobes/clone kernel_clone'
+on_exit restore_access
+allow_others
+plan 11
+for file in list blacklist; do
+	echo 2 >$restrict
+	check "kptr_restrict=2: $file hides addresses from root" \
+		addresses_are_hidden cat $kprobes/$file
+	echo 1 >$restrict
+	check "kptr_restrict=1: $file shows addresses to root" \
+		addresses_are_shown cat $kprobes/$file
+	check "kptr_restrict=1: $file hides addresses from others" \
+		addresses_are_hidden cat_as_nobody $kprobes/$file
+	echo 0 >$restrict
+	echo 2 >$paranoid
+	check "perf_event_paranoid=2: $file hides addresses from others" \
+		addresses_are_hidden cat_as_nobody $kprobes/$file
+	echo 1 >$paranoid
+	check "perf_event_paranoid=1: $file shows addresses to others" \
+		addresses_are_shown cat_as_nobody $kprobes/$file
+done
+echo 1 >$restrict
+check "others see addresses in a file that root has opened" \
+	addresses_are_shown cat_list_of_root_as_nobody

@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# The reasons in debugfs why sites have no jump, for instructions of test_kprobes. See its
+# test "unfit_insn_keeps_its_breakpoint".
+. ./lib.sh
+
+[ -e $knob ] || skip_all "no CONFIG_OPTPROBES"
+[ "$(uname -m)" = x86_64 ] || skip_all "not x86-64"
+modprobe test_kprobes 2>/dev/null && lsmod | grep -q '^test_kprobes ' ||
+	skip_all "test_kprobes is not a module"
+modinfo kprobe_example >/dev/null 2>&1 || skip_all "no module kprobe_example"
+on_exit 'modprobe -r kprobe_example 2>/dev/null'
+offset=0
+! has_config X86_KERNEL_IBT || offset=4
+
+# Opening the list waits for the optimiser.
+reason_is() {	# INSTRUCTIONS REASON
+	modprobe kprobe_example symbol="test_kprobes:kprobes_test_opt_$1" offset=$offset ||
+		return 1
+	cat $kprobes/list
+	grep '^no_jump_' $kprobes/stats
+	sites=$(read_stat "no_jump_$2")
+	modprobe -r kprobe_example
+	[ "$sites" = 1 ]
+}
+
+plan 7
+check "the target of a branch" reason_is jcc_back branch_target
+check "an instruction with a fixup" reason_is extable_first extable
+check "an instruction with a fixup after the first one" reason_is extable_last extable
+check "a trap" reason_is trap insn
+check "a loop instruction" reason_is loop insn
+check "the end of a function" reason_is next_function range
+check "a jump label" reason_is label_last patched_text
