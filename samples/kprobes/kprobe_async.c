@@ -138,7 +138,7 @@ static int __init kprobe_async_map_zeros(unsigned long pages)
 	return zeros ? 0 : -ENOMEM;
 }
 
-/* Read with an instruction of its own, which nobody probes. */
+/* Read with another instruction, which is never probed. */
 static u64 __init kprobe_async_measure_read(void)
 {
 	const char *from = zeros;

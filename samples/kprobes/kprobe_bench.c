@@ -3,7 +3,7 @@
  * Measure the cost of a hit
  *
  *	insmod kprobe_bench.ko
- *	echo KIND >/sys/module/kprobe_bench/parameters/run
+ *	echo BENCHMARK >/sys/module/kprobe_bench/parameters/run
  *
  * runs one of these benchmarks, and logs the results. debug.kprobes-optimization must be 1
  * for those with "optimized" in their name, and 0 for the others:

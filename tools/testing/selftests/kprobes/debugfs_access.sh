@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# A reader of debugfs who may not see addresses reads zeros instead. The credentials are
-# those of the opener.
+# A reader of debugfs without the permission to see addresses reads zeros. The opener's
+# credentials decide.
 . ./lib.sh
 
 [ -d $kprobes ] || skip_all "no debugfs"

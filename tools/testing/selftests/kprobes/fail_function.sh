@@ -57,7 +57,7 @@ fails_with() {	# ERROR COMMAND...
 	return 1
 }
 
-count_made() {	# NUMBER: let one process make so many directories, and count them
+count_made() {	# NUMBER: of calls of mkdir() by one process; print how many succeed
 	rm -rf "${place:?}"/*
 	(cd "$place" && seq "$1" | xargs mkdir 2>/dev/null)
 	find "$place" -mindepth 1 | wc -l

@@ -14,7 +14,7 @@ switch_ftrace() {	# 0 or 1
 	echo "$1" >$sysctl
 }
 
-hits_of_call_are() {	# EVENT=HITS...: a call of do_rmdir() hits the events so often
+hits_of_call_are() {	# EVENT=HITS...: a call of do_rmdir() adds these numbers of hits
 	cat $tracing/kprobe_profile >"$output.before"
 	call_do_rmdir
 	bad=0

@@ -139,7 +139,7 @@ stats_add_up() {
 		}' "$output.stats"
 }
 
-all_gone() {	# NUMBER: so many probes are listed, and the text of all has been freed
+all_gone() {	# NUMBER: the probes in the list, all of which are [GONE]
 	[ "$(grep -c '\[GONE\]' $kprobes/list)/$(wc -l <$kprobes/list)" = "$1/$1" ]
 }
 

@@ -41,7 +41,7 @@ add_crowd() {
 	[ $added = $crowd ]
 }
 
-events_are_hit() {	# NUMBER: at least so many
+events_are_hit() {	# NUMBER: of events, or more
 	[ "$(awk '$2 > 0' $tracing/kprobe_profile | wc -l)" -ge "$1" ]
 }
 

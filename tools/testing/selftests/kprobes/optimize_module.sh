@@ -16,7 +16,7 @@ count_jumps() {
 	grep -c "$sample.*\[OPTIMIZED\]" $kprobes/list
 }
 
-are_listed() {	# NUMBER: so many probes are listed, and no text has been freed
+are_listed() {	# NUMBER: the probes in the list, of which none is [GONE]
 	[ "$(grep -c "$sample" $kprobes/list)/$(wc -l <$kprobes/list)" = "$1/$1" ] &&
 		! grep '\[GONE\]' $kprobes/list
 }

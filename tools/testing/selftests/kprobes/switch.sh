@@ -23,7 +23,7 @@ if has_config KRETPROBES; then
 	kinds="$kinds returns bounded both"
 fi
 
-# Two calls of do_rmdir() hit each event so often.
+# Two calls of do_rmdir() add this number of hits to each event.
 hits_of_two_calls_are() {	# NUMBER
 	for event in $kinds; do
 		total_hits "$event" >"$output.before.$event"
@@ -91,11 +91,11 @@ check "events are disabled while probes are off" enable_all_events 0
 check "events are enabled while probes are off" enable_all_events 1
 check "no event is hit while probes are off" hits_of_two_calls_are 0
 switch_all_probes 1
-check "events that were enabled meanwhile are hit" hits_of_two_calls_are 2
+check "events that were enabled while probes were off are hit" hits_of_two_calls_are 2
 switch_all_probes 0
 check "events are disabled again while probes are off" enable_all_events 0
 switch_all_probes 1
-check "events that were disabled meanwhile are not hit" hits_of_two_calls_are 0
+check "events that were disabled while probes were off are not hit" hits_of_two_calls_are 0
 check "the list has all probes as disabled" [ "$(count_disabled)" = "$(wc -l <$kprobes/list)" ]
 remove_events
 
