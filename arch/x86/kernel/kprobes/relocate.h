@@ -5,9 +5,8 @@
 #ifndef _X86_KPROBES_RELOCATE_H
 #define _X86_KPROBES_RELOCATE_H
 
+#include <linux/kprobes.h>
 #include <linux/types.h>
-
-#include <asm/kprobes.h>
 
 struct insn;
 
