@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the kernel exports to its own code only: these tests have to be built in. */
+/* Functions that are not exported to modules. */
 #include <linux/cleanup.h>
 #include <linux/preempt.h>
 
 #include "interrupt.h"
 #include "probes.h"
 
-/* Code that keeps handlers away is like a handler. */
+/* Between kprobe_busy_begin() and kprobe_busy_end(), a hit is missed as in a handler. */
 static void busy_code_is_interrupted(struct kunit *test)
 {
 	kpt_register_for_interrupt(test);
@@ -23,7 +23,7 @@ static void busy_code_is_interrupted(struct kunit *test)
 	EXPECT_CALL(test, TARGET, "cbCB");
 }
 
-static void entries_are_known(struct kunit *test)
+static void function_entries_are_recognized(struct kunit *test)
 {
 	const struct place *place = test->param_value;
 	kprobe_opcode_t *start = place->function;
@@ -39,7 +39,7 @@ static void entries_are_known(struct kunit *test)
 			-ENOENT);
 }
 
-static void blacklist_is_known(struct kunit *test)
+static void blacklisted_addresses_are_recognized(struct kunit *test)
 {
 	unsigned long start = (unsigned long)kprobes_test_blacklisted;
 
@@ -61,8 +61,8 @@ static struct kprobe *site_at(const struct kprobe *a)
 	return get_kprobe(a->addr);
 }
 
-/* What architectures see is nobody's to free: one of them unregisters it. */
-static void site_is_no_probe(struct kunit *test)
+/* An architecture may unregister the site: that disables its probes, and frees nothing. */
+static void site_is_unregistered(struct kunit *test)
 {
 	const struct place *place = test->param_value;
 	struct kprobe *a = kpt_post_probe('a', place->symbol), *site;
@@ -88,11 +88,12 @@ static void site_is_no_probe(struct kunit *test)
 	unregister_kprobe(a);
 	EXPECT_CALL(test, place, "");
 }
+
 static struct kunit_case kprobes_builtin_cases[] = {
 	KUNIT_CASE(busy_code_is_interrupted),
-	KUNIT_CASE_PARAM(entries_are_known, kpt_place_gen_params),
-	KUNIT_CASE(blacklist_is_known),
-	KUNIT_CASE_PARAM(site_is_no_probe, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(function_entries_are_recognized, kpt_place_gen_params),
+	KUNIT_CASE(blacklisted_addresses_are_recognized),
+	KUNIT_CASE_PARAM(site_is_unregistered, kpt_place_gen_params),
 	{ }
 };
 

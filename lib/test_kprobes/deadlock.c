@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Handlers must not register or change probes: the interrupted task may hold the mutex. */
+/*
+ * Handlers must not register or change probes: the task that they interrupt may hold
+ * kprobe_mutex.
+ */
 #include <linux/string.h>
 
+#include "actions.h"
 #include "probes.h"
 
 static int change_probes_before(struct test_probe *p, struct pt_regs *regs)
@@ -17,7 +21,7 @@ static void change_probes_after(struct kprobe *kp, struct pt_regs *regs, unsigne
 		kpt_try_to_change_probes();
 }
 
-/* All of them are asked for by a handler in vain, and by the test with success. */
+/* The handler is refused each change, the test then makes all of them. */
 static void handler_cannot_change_probes(struct kunit *test)
 {
 	const struct place *place = test->param_value;
@@ -33,7 +37,7 @@ static void handler_cannot_change_probes(struct kunit *test)
 	ASSERT_REGISTERED(test, a);
 	ASSERT_REGISTERED(test, c);
 	ASSERT_REGISTERED(test, d);
-	kpt_leave_results(b);
+	kpt_set_stale_results(b);
 	memcpy(&given, b, sizeof(given));
 
 	EXPECT_CALL(test, place, "a----A----");
@@ -57,7 +61,7 @@ static int unregister_before(struct test_probe *p, struct pt_regs *regs)
 	return 0;
 }
 
-/* As nothing is returned, the kernel warns of it, once. */
+/* As these functions return nothing, the kernel warns, once. */
 static void handler_cannot_unregister(struct kunit *test)
 {
 	struct kprobe *a = kpt_post_probe('a', TRACED->symbol);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Probes are disabled and enabled. */
+/* Disabling and enabling of probes. */
 #include "probes.h"
 
-static void probe_is_disabled_at_first(struct kunit *test)
+static void probe_is_registered_disabled(struct kunit *test)
 {
 	const struct place *place = test->param_value;
 	struct kprobe *a = kpt_post_probe('a', place->symbol);
@@ -88,7 +88,7 @@ static void unregistered_probe_is_not_enabled(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, enable_kprobe(a), -EINVAL);
 	KUNIT_EXPECT_EQ(test, disable_kprobe(a), -EINVAL);
 
-	/* Not even if another probe is at the address. */
+	/* Also if another probe is registered at the address. */
 	ASSERT_REGISTERED(test, b);
 	a->addr = b->addr;
 	KUNIT_EXPECT_EQ(test, disable_kprobe(a), -EINVAL);
@@ -101,7 +101,7 @@ static void unregistered_probe_is_not_enabled(struct kunit *test)
 	EXPECT_CALL(test, place, "");
 }
 
-/* A site is the only entry of its list that is no probe. Modules find it, too. */
+/* The site at @a's address: the only entry of the list that is not a probe of the test. */
 static const struct kprobe *site_in_list(const struct kprobe *a)
 {
 	const struct kprobe *kp = a;
@@ -113,8 +113,8 @@ static const struct kprobe *site_in_list(const struct kprobe *a)
 }
 
 /*
- * An architecture may look at the site's post handler and, without looking again, call it:
- * it stays as long as there is a breakpoint, and finds no probe to call.
+ * A hit may see that a site has a post handler, and call it later without checking again.
+ * So it stays while the site is armed, also when no probe there has a post handler any more.
  */
 static void post_handler_of_a_site_stays(struct kunit *test)
 {
@@ -134,7 +134,7 @@ static void post_handler_of_a_site_stays(struct kunit *test)
 }
 
 static struct kunit_case kprobes_enable_cases[] = {
-	KUNIT_CASE_PARAM(probe_is_disabled_at_first, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(probe_is_registered_disabled, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(probe_is_disabled_and_enabled, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(neighbours_stay_enabled, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(probe_joins_a_disabled_one, kpt_place_gen_params),

@@ -2,8 +2,8 @@
 /* What pre and post handlers see, and what they may do. */
 #include <linux/ptrace.h>
 #include <linux/sched.h>
-#include <linux/uaccess.h>
 
+#include "actions.h"
 #include "probes.h"
 
 static void pre_handler_is_called(struct kunit *test)
@@ -87,8 +87,8 @@ static void probe_is_registered_again(struct kunit *test)
 	}
 }
 
-/* Of an earlier registration. */
-static void old_flags_are_ignored(struct kunit *test)
+/* Flags that an earlier registration may have left set. */
+static void stale_flags_are_ignored(struct kunit *test)
 {
 	const struct place *place = test->param_value;
 	struct kprobe *a = kpt_post_probe('a', place->symbol);
@@ -138,7 +138,7 @@ static int read_argument(struct test_probe *p, struct pt_regs *regs)
 	return 0;
 }
 
-static void registers_are_those_of_the_call(struct kunit *test)
+static void pre_handler_gets_arguments(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
 	struct kprobe *b = kpt_probe('b', TRACED->symbol);
@@ -152,14 +152,9 @@ static void registers_are_those_of_the_call(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kpt_test_probe('a')->data, ARG);
 	KUNIT_EXPECT_EQ(test, kpt_test_probe('b')->data, ARG);
 }
-#else
-static void registers_are_those_of_the_call(struct kunit *test)
-{
-	kunit_skip(test, "no access to arguments");
-}
 #endif
 
-/* Where a handler has changed the path, nothing more is run. */
+/* Then no further handler is called: neither of this hit's pre handlers nor its post handlers. */
 static void pre_handler_changes_the_path(struct kunit *test)
 {
 	const struct place *place = test->param_value;
@@ -171,7 +166,7 @@ static void pre_handler_changes_the_path(struct kunit *test)
 	if (place->call != kprobes_test_target && !IS_ENABLED(CONFIG_64BIT))
 		kunit_skip(test, "arguments differ in size");
 
-	kpt_test_probe('b')->act = kpt_act_replace;
+	kpt_test_probe('b')->act = kpt_act_go_to_replacement;
 	ASSERT_REGISTERED(test, a);
 	ASSERT_REGISTERED(test, b);
 	ASSERT_REGISTERED(test, c);
@@ -189,21 +184,21 @@ static void pre_handler_alone_changes_the_path(struct kunit *test)
 	struct kprobe *a = kpt_probe('a', place->symbol);
 	u64 result;
 
-	kpt_test_probe('a')->act = kpt_act_replace;
+	kpt_test_probe('a')->act = kpt_act_go_to_replacement;
 	ASSERT_REGISTERED(test, a);
 	result = kpt_call(place);
 	KUNIT_EXPECT_EQ(test, result, REPLACED);
 	KUNIT_EXPECT_STREQ(test, kpt_journal, "a");
 }
 
-static void go_elsewhere_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+static void go_to_replacement_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
 {
 	kpt_post_handler(kp, regs, flags);
 	if (current == kpt_tester)
 		instruction_pointer_set(regs, (unsigned long)kprobes_test_replacement);
 }
 
-/* After a nop, the function is as it was called. */
+/* TRACED begins with a nop: after it, the replacement finds the arguments of the call. */
 static void post_handler_changes_the_path(struct kunit *test)
 {
 	struct kprobe *a = kpt_post_probe('a', TRACED->symbol);
@@ -211,8 +206,8 @@ static void post_handler_changes_the_path(struct kunit *test)
 	u64 result;
 
 	if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) || !IS_ENABLED(CONFIG_X86_64))
-		kunit_skip(test, "what the probed instruction does is not known");
-	a->post_handler = go_elsewhere_after;
+		kunit_skip(test, "the probed instruction may not be a nop");
+	a->post_handler = go_to_replacement_after;
 	for (int shared = 0; shared < 2; shared++) {
 		a->addr = NULL;
 		ASSERT_REGISTERED(test, a);
@@ -241,7 +236,7 @@ static void handler_may_fault(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (long)kpt_test_probe('a')->data, -EFAULT);
 	unregister_kprobe(a);
 
-	/* The same where nothing follows the handler. */
+	/* Also without a post handler, when the instruction may be boosted. */
 	a->post_handler = NULL;
 	a->addr = NULL;
 	kpt_test_probe('a')->data = 0;
@@ -250,15 +245,15 @@ static void handler_may_fault(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (long)kpt_test_probe('a')->data, -EFAULT);
 }
 
-/* Probed by one test only, so that its site has never had a post handler. */
+/* Only one test probes it, so that its site has never had a post handler. */
 static noinline u64 kprobes_test_own_target(u64 arg)
 {
 	OPTIMIZER_HIDE_VAR(arg);
 	return arg * 9 + 4;
 }
 
-/* To set a handler of a registered probe is wrong, but must not hang its caller. */
-static void late_post_handler_does_no_harm(struct kunit *test)
+/* A user must not set a handler of a registered probe, but the kernel survives it. */
+static void post_handler_set_late_is_harmless(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', "kprobes_test_own_target");
 	u64 (*target)(u64 arg) = kprobes_test_own_target;
@@ -279,15 +274,17 @@ static struct kunit_case kprobes_handlers_cases[] = {
 	KUNIT_CASE_PARAM(handlers_are_optional, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(probes_share_an_address, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(probe_is_registered_again, kpt_place_gen_params),
-	KUNIT_CASE_PARAM(old_flags_are_ignored, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(stale_flags_are_ignored, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(address_is_set, kpt_place_gen_params),
 	KUNIT_CASE(traced_function_is_hit_through_ftrace),
-	KUNIT_CASE(registers_are_those_of_the_call),
+#ifdef CONFIG_HAVE_FUNCTION_ARG_ACCESS_API
+	KUNIT_CASE(pre_handler_gets_arguments),
+#endif
 	KUNIT_CASE_PARAM(pre_handler_changes_the_path, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(pre_handler_alone_changes_the_path, kpt_place_gen_params),
 	KUNIT_CASE(post_handler_changes_the_path),
 	KUNIT_CASE_PARAM(handler_may_fault, kpt_place_gen_params),
-	KUNIT_CASE(late_post_handler_does_no_harm),
+	KUNIT_CASE(post_handler_set_late_is_harmless),
 	{ }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* An interrupt, at a time that the test chooses, which hits probes. */
+/* A timer interrupt that hits probes, at a moment that the test chooses. */
 #include <linux/delay.h>
 #include <linux/irqflags.h>
 #include <linux/preempt.h>
@@ -8,11 +8,11 @@
 #include "probes.h"
 
 /**
- * struct interruption - A timer whose interrupt calls TARGET
+ * struct interruption - A timer interrupt that calls TARGET
  * @timer:	The timer.
- * @hardirq:	It came in hard interrupt context.
- * @done:	It came.
- * @wrong:	TARGET did not return what it should.
+ * @hardirq:	Whether its function ran in hard interrupt context.
+ * @done:	Whether its function ran.
+ * @wrong:	Whether TARGET returned a wrong result.
  */
 static struct interruption {
 	struct hrtimer timer;
@@ -21,6 +21,7 @@ static struct interruption {
 	bool wrong;
 } interruption;
 
+/* A timer's function, for kpt_prepare_interrupt(). */
 enum hrtimer_restart kpt_interrupt(struct hrtimer *timer)
 {
 	interruption.hardirq = in_hardirq();
@@ -29,7 +30,7 @@ enum hrtimer_restart kpt_interrupt(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Let an interrupt come on this CPU now. Preemption is off, interrupts are on. */
+/* Take the interrupt on this CPU. Preemption is off, interrupts are on. */
 void kpt_wait_for_interrupt(void)
 {
 	unsigned long count = 0;
@@ -41,6 +42,7 @@ void kpt_wait_for_interrupt(void)
 		udelay(1);
 }
 
+/* Check the interrupt of kpt_wait_for_interrupt(). */
 void kpt_expect_interrupt(struct kunit *test)
 {
 	hrtimer_cancel(&interruption.timer);
@@ -55,6 +57,7 @@ void kpt_prepare_interrupt(enum hrtimer_restart (*function)(struct hrtimer *time
 	interruption.timer.function = function;
 }
 
+/* Register the probes that the interrupt hits: 'c' has opted in, 'd' is disabled. */
 void kpt_register_for_interrupt(struct kunit *test)
 {
 	struct kprobe *b = kpt_post_probe('b', TARGET->symbol);
@@ -69,6 +72,7 @@ void kpt_register_for_interrupt(struct kunit *test)
 	ASSERT_REGISTERED(test, d);
 }
 
+/* @p->data says that no interrupt can come, as interrupts are off. */
 int kpt_act_wait_for_interrupt(struct test_probe *p, struct pt_regs *regs)
 {
 	p->data = irqs_disabled();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* An interrupt, at a time that the test chooses, which hits probes. */
+/* A timer interrupt that hits probes, at a moment that the test chooses. */
 #ifndef _TEST_KPROBES_INTERRUPT_H
 #define _TEST_KPROBES_INTERRUPT_H
 
@@ -11,10 +11,10 @@ struct pt_regs;
 struct test_probe;
 
 enum hrtimer_restart kpt_interrupt(struct hrtimer *timer);
-void kpt_wait_for_interrupt(void);
-void kpt_expect_interrupt(struct kunit *test);
 void kpt_prepare_interrupt(enum hrtimer_restart (*function)(struct hrtimer *timer));
 void kpt_register_for_interrupt(struct kunit *test);
+void kpt_wait_for_interrupt(void);
+void kpt_expect_interrupt(struct kunit *test);
 int kpt_act_wait_for_interrupt(struct test_probe *p, struct pt_regs *regs);
 
 #endif /* _TEST_KPROBES_INTERRUPT_H */

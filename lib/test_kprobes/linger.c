@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A handler that another CPU stays in for a while. */
+/* A handler that keeps another CPU busy while its probe is unregistered. */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/err.h>
@@ -10,10 +10,10 @@
 #include "linger.h"
 
 /**
- * struct lingering - A handler that another CPU stays in for a while
- * @entered:	It has come there,
- * @left:	and left.
- * @task:	Who calls the probed function.
+ * struct lingering - A call of the handler on another CPU
+ * @entered:	Whether the handler has begun.
+ * @left:	Whether the handler has ended.
+ * @task:	The task that calls the probed function.
  */
 static struct lingering {
 	bool entered;
@@ -21,6 +21,7 @@ static struct lingering {
 	struct task_struct *task;
 } lingering;
 
+/* To be called by the handler. */
 void kpt_linger(void)
 {
 	if (current != lingering.task)
@@ -30,7 +31,7 @@ void kpt_linger(void)
 	WRITE_ONCE(lingering.left, true);
 }
 
-static int call_place(void *place)
+static int linger_thread(void *place)
 {
 	u64 result = kpt_call(place);
 
@@ -39,14 +40,14 @@ static int call_place(void *place)
 	return result != ((const struct place *)place)->result;
 }
 
-/* Let another CPU call a place, until it is in the handler. */
+/* Return when another CPU, which calls @place, is in the handler. */
 void kpt_begin_lingering(struct kunit *test, const struct place *place)
 {
 	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
 	unsigned long end = jiffies + 20 * HZ;
 
 	lingering = (struct lingering){ };
-	lingering.task = kthread_create(call_place, (void *)place, "kprobes_linger");
+	lingering.task = kthread_create(linger_thread, (void *)place, "kprobes_linger");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(lingering.task));
 	get_task_struct(lingering.task);
 	set_cpus_allowed_ptr(lingering.task, cpumask_of(cpu));
@@ -55,7 +56,7 @@ void kpt_begin_lingering(struct kunit *test, const struct place *place)
 		cpu_relax();
 }
 
-/* It is not in the handler any more. */
+/* Check that the handler has ended: its probe has been unregistered. */
 void kpt_end_lingering(struct kunit *test)
 {
 	bool left = READ_ONCE(lingering.left);

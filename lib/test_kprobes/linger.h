@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A handler that another CPU stays in for a while. */
+/* A handler that keeps another CPU busy while its probe is unregistered. */
 #ifndef _TEST_KPROBES_LINGER_H
 #define _TEST_KPROBES_LINGER_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Load: a thread on each CPU that calls a function, and probes that count all hits. */
+/* Load: threads on all CPUs that call a function, and probes that count their hits. */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/err.h>
@@ -12,7 +12,7 @@
 
 struct load kpt_load;
 
-static int be_load(void *unused)
+static int load_thread(void *unused)
 {
 	unsigned int n = 0;
 	u64 result;
@@ -42,7 +42,7 @@ void kpt_end_load(void *unused)
 	}
 }
 
-/* They are on CPUs of their own at first; one that goes offline leaves them to the others. */
+/* The affinity of a thread whose CPU goes offline is reset: it runs on another CPU then. */
 void kpt_begin_load(struct kunit *test, u64 (*function)(u64 arg), u64 result, u64 other)
 {
 	unsigned int i = 0, cpu;
@@ -50,7 +50,7 @@ void kpt_begin_load(struct kunit *test, u64 (*function)(u64 arg), u64 result, u6
 	kpt_load = (struct load){ .function = function, .result = result, .other = other };
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_end_load, NULL), 0);
 	for_each_online_cpu(cpu) {
-		struct task_struct *task = kthread_create(be_load, NULL, "kprobes_load/%u", cpu);
+		struct task_struct *task = kthread_create(load_thread, NULL, "kprobes_load/%u", cpu);
 
 		KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 		set_cpus_allowed_ptr(task, cpumask_of(cpu));
@@ -61,6 +61,7 @@ void kpt_begin_load(struct kunit *test, u64 (*function)(u64 arg), u64 result, u6
 	}
 }
 
+/* End the load, and check the results of all calls. */
 void kpt_expect_load(struct kunit *test)
 {
 	kunit_release_action(test, kpt_end_load, NULL);
@@ -82,6 +83,7 @@ void kpt_unregister_counting(void *unused)
 		unregister_kprobe(&kpt_counting[i].kp);
 }
 
+/* Prepare the counting probe @i. */
 struct kprobe *kpt_counting_probe(unsigned int i, unsigned long addr)
 {
 	struct kprobe *kp = &kpt_counting[i].kp;
@@ -91,6 +93,7 @@ struct kprobe *kpt_counting_probe(unsigned int i, unsigned long addr)
 	return kp;
 }
 
+/* Reset the counting probes. They are unregistered at the end of the test. */
 void kpt_prepare_counting(struct kunit *test)
 {
 	memset(kpt_counting, 0, sizeof(kpt_counting));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Load: a thread on each CPU that calls a function, and probes that count all hits. */
+/* Load: threads on all CPUs that call a function, and probes that count their hits. */
 #ifndef _TEST_KPROBES_LOAD_H
 #define _TEST_KPROBES_LOAD_H
 
@@ -9,15 +9,15 @@
 #include <kunit/test.h>
 
 /**
- * struct load - What a thread on each CPU does
- * @function:	It calls this, with ARG.
- * @result:	What that may return
- * @other:	or this instead.
- * @results:	How often it has returned the one
- * @others:	or the other.
- * @wrong:	And how often something else.
- * @stop:	It is to end.
- * @threads:	How many there are.
+ * struct load - Threads that call a function
+ * @function:	The function, called with ARG.
+ * @result:	A correct result of @function.
+ * @other:	Another correct result, or @result.
+ * @results:	How many calls returned @result.
+ * @others:	How many calls returned @other and not @result.
+ * @wrong:	How many calls returned neither.
+ * @stop:	The threads are to end.
+ * @threads:	The threads, of one CPU each. The rest is NULL.
  */
 struct load {
 	u64 (*function)(u64 arg);
@@ -31,9 +31,9 @@ struct load {
 };
 
 /**
- * struct counting_probe - A probe that all tasks hit
+ * struct counting_probe - A probe that counts the hits of all tasks
  * @kp:		The probe.
- * @hits:	How often they have.
+ * @hits:	The number of hits.
  */
 struct counting_probe {
 	struct kprobe kp;
@@ -41,13 +41,15 @@ struct counting_probe {
 };
 
 extern struct load kpt_load;
+
+void kpt_begin_load(struct kunit *test, u64 (*function)(u64 arg), u64 result, u64 other);
+void kpt_end_load(void *unused);
+void kpt_expect_load(struct kunit *test);
+
 extern struct counting_probe kpt_counting[3];
 
-void kpt_end_load(void *unused);
-void kpt_begin_load(struct kunit *test, u64 (*function)(u64 arg), u64 result, u64 other);
-void kpt_expect_load(struct kunit *test);
-void kpt_unregister_counting(void *unused);
-struct kprobe *kpt_counting_probe(unsigned int i, unsigned long addr);
 void kpt_prepare_counting(struct kunit *test);
+struct kprobe *kpt_counting_probe(unsigned int i, unsigned long addr);
+void kpt_unregister_counting(void *unused);
 
 #endif /* _TEST_KPROBES_LOAD_H */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Each allocation of a registration fails once: nothing may have changed then. */
+/*
+ * Each allocation of an operation fails once. A registration then changes nothing; to
+ * disable or unregister probes needs no memory.
+ */
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -7,28 +10,35 @@
 #include "memory.h"
 #include "probes.h"
 
-/* Let the @nth allocation of this task from now on fail, none if that is 0. */
-void kpt_fail_allocation(unsigned int nth)
+static void set_fail_nth(unsigned int nth)
 {
 	WRITE_ONCE(current->fail_nth, nth);
 }
 
-/* End that, and tell whether it has happened. */
+/* Let the @nth allocation of this task, counted from now, fail. */
+void kpt_fail_allocation(struct kunit *test, unsigned int nth)
+{
+	KUNIT_ASSERT_LT(test, nth, 1000);	/* nothing needs that many */
+	set_fail_nth(nth);
+}
+
+/* Let no further allocation fail. Returns whether one has. */
 bool kpt_allocation_has_failed(void)
 {
 	bool failed = !READ_ONCE(current->fail_nth);
 
-	kpt_fail_allocation(0);
+	set_fail_nth(0);
 	return failed;
 }
 
+/* Skip the test where allocations cannot be made to fail. */
 void kpt_need_failslab(struct kunit *test)
 {
 	void *memory;
 
-	kpt_fail_allocation(1);
+	set_fail_nth(1);
 	memory = kmalloc(1, GFP_KERNEL);
-	kpt_fail_allocation(0);
+	set_fail_nth(0);
 	kfree(memory);
 	if (memory)
 		kunit_skip(test, "write N to debugfs' failslab/ignore-gfp-wait");
@@ -48,20 +58,16 @@ static void memory_runs_out_at_registration(struct kunit *test)
 	kpt_need_failslab(test);
 	ASSERT_REGISTERED(test, kpt_probe('e', TARGET->symbol));
 	for (unsigned int nth = 1; failed; nth++) {
-		KUNIT_ASSERT_LT(test, nth, 1000);
 		for (i = 0; i < ARRAY_SIZE(all); i++) {
 			all[i]->addr = NULL;
-			kpt_leave_results(all[i]);
+			kpt_set_stale_results(all[i]);
 			memcpy(&given[i], all[i], sizeof(given[i]));
 		}
-		kpt_fail_allocation(nth);
+		kpt_fail_allocation(test, nth);
 		err = register_kprobes(all, ARRAY_SIZE(all));
 		failed = kpt_allocation_has_failed();
-		if (!err) {	/* there are allocations that we can do without */
-			EXPECT_CALL(test, TARGET, "ae");
-			EXPECT_CALL(test, TRACED, "bB");
-			EXPECT_CALL(test, OTHER_TARGET, "cC");
-			EXPECT_CALL(test, OTHER_TRACED, "d");
+		if (!err) {	/* some allocations are optional */
+			EXPECT_CALLS(test, "ae", "bB", "cC", "d");
 			unregister_kprobes(all, ARRAY_SIZE(all));
 			for (i = 0; i < ARRAY_SIZE(all); i++)
 				all[i]->flags = 0;
@@ -71,10 +77,7 @@ static void memory_runs_out_at_registration(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, err, -ENOMEM, "allocation %u", nth);
 		for (i = 0; i < ARRAY_SIZE(all); i++)
 			EXPECT_UNTOUCHED(test, all[i], &given[i]);
-		EXPECT_CALL(test, TARGET, "e");
-		EXPECT_CALL(test, TRACED, "");
-		EXPECT_CALL(test, OTHER_TARGET, "");
-		EXPECT_CALL(test, OTHER_TRACED, "");
+		EXPECT_CALLS(test, "e", "", "", "");
 	}
 }
 
@@ -89,8 +92,7 @@ static void memory_runs_out_when_enabling(struct kunit *test)
 	a->flags = KPROBE_FLAG_DISABLED;
 	ASSERT_REGISTERED(test, a);
 	for (unsigned int nth = 1; failed; nth++) {
-		KUNIT_ASSERT_LT(test, nth, 1000);
-		kpt_fail_allocation(nth);
+		kpt_fail_allocation(test, nth);
 		err = enable_kprobe(a);
 		failed = kpt_allocation_has_failed();
 		KUNIT_EXPECT_EQ(test, kprobe_disabled(a), !!err);
@@ -102,7 +104,6 @@ static void memory_runs_out_when_enabling(struct kunit *test)
 	}
 }
 
-/* What takes a probe away does not fail. */
 static void memory_runs_out_when_unregistering(struct kunit *test)
 {
 	const struct place *place = test->param_value;
@@ -113,11 +114,10 @@ static void memory_runs_out_when_unregistering(struct kunit *test)
 	kpt_need_failslab(test);
 	ASSERT_REGISTERED(test, b);
 	for (unsigned int nth = 1; failed; nth++) {
-		KUNIT_ASSERT_LT(test, nth, 1000);
 		a->addr = NULL;
 		ASSERT_REGISTERED(test, a);
 		EXPECT_CALL(test, place, "abA");
-		kpt_fail_allocation(nth);
+		kpt_fail_allocation(test, nth);
 		unregister_kprobe(a);
 		failed = kpt_allocation_has_failed();
 		EXPECT_CALL(test, place, "b");
@@ -130,13 +130,12 @@ static void memory_runs_out_when_disabling(struct kunit *test)
 	struct kprobe *a = kpt_probe('a', place->symbol);
 	bool failed = true;
 
-	/* ftrace keeps a list for all of these probes. */
 	kpt_need_failslab(test);
+	/* As all probes through ftrace share a filter, TRACED is removed from it. */
 	ASSERT_REGISTERED(test, kpt_probe('b', OTHER_TRACED->symbol));
 	ASSERT_REGISTERED(test, a);
 	for (unsigned int nth = 1; failed; nth++) {
-		KUNIT_ASSERT_LT(test, nth, 1000);
-		kpt_fail_allocation(nth);
+		kpt_fail_allocation(test, nth);
 		KUNIT_EXPECT_EQ(test, disable_kprobe(a), 0);
 		failed = kpt_allocation_has_failed();
 		EXPECT_CALL(test, place, "");

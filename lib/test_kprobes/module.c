@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Text that is not there yet, or no longer: that of a module that comes or goes. */
+/* Probes in the text of a module that is being loaded or unloaded. */
 #include <linux/init.h>
 #include <linux/module.h>
 
@@ -9,8 +9,8 @@
 /**
  * struct early_probe - A probe that the module's init function registers
  * @kp:		The probe.
- * @error:	What register_kprobe() has said.
- * @hits:	How often it has been hit.
+ * @error:	What register_kprobe() returned.
+ * @hits:	The number of hits.
  */
 struct early_probe {
 	struct kprobe kp;
@@ -26,14 +26,14 @@ static int count_early_hit(struct kprobe *kp, struct pt_regs *regs)
 
 #define EARLY_PROBE(symbol)	{ .kp.symbol_name = (symbol), .kp.pre_handler = count_early_hit }
 
-/* The module's own init text: when the tests run it has been given up. */
+/* Init text of this module, which is freed before the tests run. */
 static int __init kprobes_test_init_text(int arg)
 {
 	OPTIMIZER_HIDE_VAR(arg);
 	return arg - 1;
 }
 
-/* Listed as long as it is there: debugfs.sh looks at what is left. */
+/* Its blacklist entry must go when init text is freed: debugfs.sh checks the list. */
 static int __init kprobes_test_init_blacklisted(int arg)
 {
 	OPTIMIZER_HIDE_VAR(arg);
@@ -44,7 +44,7 @@ NOKPROBE_SYMBOL(kprobes_test_init_blacklisted);
 
 static struct early_probe probe_of_init_text = EARLY_PROBE("kprobes_test_init_text");
 
-/* Text that stays: what jumps where is not known yet. */
+/* Text that stays. The optimizer cannot tell yet which jumps the module has. */
 static noinline u64 kprobes_test_early(u64 arg)
 {
 	OPTIMIZER_HIDE_VAR(arg);
@@ -92,7 +92,7 @@ static int __init kprobes_test_init(void)
 }
 module_init(kprobes_test_init);
 
-/* No probe comes into a module that goes: it would be left. */
+/* A module that is being unloaded gets no probes any more: they would outlive it. */
 static void __exit kprobes_test_exit(void)
 {
 	struct kprobe late = { .symbol_name = "kprobes_test_target" };
@@ -101,12 +101,12 @@ static void __exit kprobes_test_exit(void)
 	pr_info("kprobes_test: probing a module that goes: %d\n", err);
 	WARN_ON(err != -ENOENT);
 	unregister_kprobe(&late);
-	/* If there has been none of the tests that do so. */
+	/* The tests that unregister these may not have run. */
 	unregister_early_probes();
 }
 module_exit(kprobes_test_exit);
 
-static void init_text_is_probed_until_it_is_gone(struct kunit *test)
+static void init_text_is_probed_until_it_is_freed(struct kunit *test)
 {
 	struct kprobe *early = &probe_of_init_text.kp;
 	struct kprobe *a = kpt_probe('a', "kprobes_test_init_text");
@@ -124,11 +124,11 @@ static void init_text_is_probed_until_it_is_gone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, enable_kprobe(early), -EINVAL);
 	KUNIT_EXPECT_EQ(test, early->flags, flags);
 
-	/* Registered again, it is not to be found disabled. */
+	/* It does not become disabled, which would last when it is registered again. */
 	KUNIT_EXPECT_EQ(test, disable_kprobe(early), 0);
 	KUNIT_EXPECT_EQ(test, early->flags, flags);
 
-	/* The text is still there, but nobody must count on it. */
+	/* The memory may still be mapped, but is no longer text. */
 	EXPECT_REFUSED(test, a, -ENOENT);
 	a->symbol_name = NULL;
 	a->addr = early->addr;
@@ -139,7 +139,7 @@ static void init_text_is_probed_until_it_is_gone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, enable_kprobe(early), -EINVAL);
 }
 
-/* The optimiser has been there in vain, and comes again. */
+/* The optimizer leaves a module alone until it is live, and then looks at its probes again. */
 static void probe_of_a_coming_module_is_optimized(struct kunit *test)
 {
 	struct kprobe *early = &probe_of_early_place.kp;
@@ -157,7 +157,7 @@ static void probe_of_a_coming_module_is_optimized(struct kunit *test)
 	unregister_kprobe(early);
 }
 
-static void module_is_named(struct kunit *test)
+static void symbol_may_name_its_module(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', KBUILD_MODNAME ":kprobes_test_target");
 
@@ -166,13 +166,13 @@ static void module_is_named(struct kunit *test)
 }
 
 static struct kunit_case kprobes_module_cases[] = {
-	KUNIT_CASE(module_is_named),
-	KUNIT_CASE(init_text_is_probed_until_it_is_gone),
+	KUNIT_CASE(symbol_may_name_its_module),
+	KUNIT_CASE(init_text_is_probed_until_it_is_freed),
 	KUNIT_CASE(probe_of_a_coming_module_is_optimized),
 	{ }
 };
 
-/* The tests that unregister these may not have been selected. */
+/* The tests that unregister these may have been filtered out. */
 static void end_suite(struct kunit_suite *suite)
 {
 	unregister_early_probes();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A hit while a handler runs: from the handler itself, or from an interrupt. */
+/* Hits while a handler runs: of the handler itself, or of an interrupt. */
+#include "actions.h"
 #include "interrupt.h"
 #include "probes.h"
 
-/* What a handler runs into is missed, and counted. */
+/* Probes that a handler hits are not called, but count the hit as missed. */
 static void handler_calls_a_probed_function(struct kunit *test)
 {
 	const struct place *place = test->param_value;
@@ -56,7 +57,7 @@ static void handler_calls_a_traced_function(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, b->nmissed, 1);
 }
 
-static void call_target_and_note(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+static void call_target_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
 {
 	kpt_post_handler(kp, regs, flags);
 	if (current == kpt_tester && kpt_call(TARGET) != TARGET->result)
@@ -70,7 +71,7 @@ static void post_handler_calls_a_probed_function(struct kunit *test)
 	struct kprobe *b = kpt_post_probe('b', TARGET->symbol);
 	bool same = place->call == TARGET->call;
 
-	a->post_handler = call_target_and_note;
+	a->post_handler = call_target_after;
 	ASSERT_REGISTERED(test, a);
 	ASSERT_REGISTERED(test, b);
 	EXPECT_CALL(test, place, same ? "baBA" : "aA");
@@ -78,8 +79,8 @@ static void post_handler_calls_a_probed_function(struct kunit *test)
 }
 
 /*
- * An interrupt that lands in a handler and hits a probe: those that have opted
- * in are called, the others miss it.
+ * Of the probes that an interrupt of a handler hits, those that have opted in are called,
+ * the others miss the hit.
  */
 static void handler_is_interrupted(struct kunit *test)
 {
@@ -99,7 +100,7 @@ static void handler_is_interrupted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kpt_test_probe('c')->kp.nmissed, HITS_NEST ? 0 : 1);
 	KUNIT_EXPECT_EQ(test, kpt_test_probe('d')->kp.nmissed, 0);
 
-	/* The interrupt has left no trace in the state of the outer hit. */
+	/* The interrupt has not changed the state of the outer hit. */
 	kpt_test_probe('a')->act = NULL;
 	EXPECT_CALL(test, TRACED, "aA");
 	EXPECT_CALL(test, TARGET, "cbCB");

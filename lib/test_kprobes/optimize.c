@@ -9,6 +9,7 @@
 #include <linux/ptrace.h>
 #include <linux/uaccess.h>
 
+#include "actions.h"
 #include "interrupt.h"
 #include "optimize.h"
 #include "return_probes.h"
@@ -308,7 +309,7 @@ static void optimized_probe_changes_the_path(struct kunit *test)
 
 	if (!IS_ENABLED(CONFIG_X86))
 		kunit_skip(test, "elsewhere the path of an optimized probe cannot be changed");
-	kpt_test_probe('b')->act = kpt_act_replace;
+	kpt_test_probe('b')->act = kpt_act_go_to_replacement;
 	ASSERT_REGISTERED(test, b);
 	ASSERT_OPTIMIZED(test, b);
 	result = kpt_call(TARGET);

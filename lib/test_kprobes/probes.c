@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Probes of a test, and the journal that their handlers write. */
-#include <linux/kallsyms.h>
-#include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/string.h>
-#include <linux/uaccess.h>
 
 #include "probes.h"
 
 static struct test_probe probes[8];
 
-struct task_struct *kpt_tester;	/* the journal is about this task only */
+/* The task that runs the test: the journal leaves out hits of other tasks. */
+struct task_struct *kpt_tester;
+
 char kpt_journal[32];
 static unsigned int journal_length;
 
@@ -49,7 +48,7 @@ struct test_probe *kpt_test_probe(char name)
 	return &probes[name - 'a'];
 }
 
-/* Make the probe called @name one with a pre handler. */
+/* Prepare probe @name, with a pre handler. */
 struct kprobe *kpt_probe(char name, const char *symbol)
 {
 	struct kprobe *kp = &kpt_test_probe(name)->kp;
@@ -59,7 +58,7 @@ struct kprobe *kpt_probe(char name, const char *symbol)
 	return kp;
 }
 
-/* The same, with a post handler, too. */
+/* Prepare probe @name, with a pre and a post handler. */
 struct kprobe *kpt_post_probe(char name, const char *symbol)
 {
 	struct kprobe *kp = kpt_probe(name, symbol);
@@ -68,7 +67,7 @@ struct kprobe *kpt_post_probe(char name, const char *symbol)
 	return kp;
 }
 
-/* That of a probe that has not come as far as registration is still zero. */
+/* The links of a probe that was never registered may still be zero. */
 bool kpt_is_linked(const struct kprobe *kp)
 {
 	return (kp->list.next && !list_empty(&kp->list)) || !hlist_unhashed(&kp->hlist);
@@ -101,14 +100,6 @@ void kpt_end_test(struct kunit *test)
 		KUNIT_EXPECT_MEMEQ(test, kpt_text(&kpt_places[i]), kpt_unprobed_text[i], TEXT_BYTES);
 }
 
-bool kpt_is_in(unsigned long address, const char *function)
-{
-	char name[KSYM_SYMBOL_LEN];
-
-	sprint_symbol_no_offset(name, address);
-	return !strcmp(strim(strreplace(name, '[', '\0')), function);
-}
-
 void kpt_expect_call(struct kunit *test, const struct place *place, const char *events,
 		     int line)
 {
@@ -117,37 +108,21 @@ void kpt_expect_call(struct kunit *test, const struct place *place, const char *
 	KUNIT_EXPECT_STREQ_MSG(test, kpt_journal, events, "at line %d", line);
 }
 
-int kpt_act_replace(struct test_probe *p, struct pt_regs *regs)
+void kpt_expect_calls(struct kunit *test, const char * const *events, int line)
 {
-	instruction_pointer_set(regs, (unsigned long)kprobes_test_replacement);
-	return 1;
+	for (unsigned int i = 0; i < PLACES; i++)
+		kpt_expect_call(test, &kpt_places[i], events[i], line);
 }
 
-int kpt_act_read_bad_address(struct test_probe *p, struct pt_regs *regs)
-{
-	unsigned long value;
-
-	p->data = copy_from_kernel_nofault(&value, BAD_ADDRESS, sizeof(value));
-	return 0;
-}
-
-int kpt_act_call_target(struct test_probe *p, struct pt_regs *regs)
-{
-	for (unsigned long i = 0; i < p->data; i++)
-		if (kpt_call(TARGET) != TARGET->result)
-			kpt_note('!');
-	return 0;
-}
-
-/* What an earlier registration may have left in a probe. */
-void kpt_leave_results(struct kprobe *kp)
+/* Set the fields of a probe that an earlier registration may have left set. */
+void kpt_set_stale_results(struct kprobe *kp)
 {
 	kp->nmissed = 1812;
 	kp->opcode = 0x5a;
 	kp->number = 1789;
 }
 
-/* Is it not registered, and but for what tells so, its links, as it was given? */
+/* The links may differ: they are what says that the probe is not registered. */
 void kpt_expect_untouched(struct kunit *test, const struct kprobe *kp,
 			  const struct kprobe *given, int line)
 {
@@ -168,24 +143,8 @@ void kpt_expect_refused(struct kunit *test, struct kprobe *kp, int err, int line
 {
 	struct kprobe given;
 
-	kpt_leave_results(kp);
+	kpt_set_stale_results(kp);
 	memcpy(&given, kp, sizeof(given));
 	KUNIT_EXPECT_EQ_MSG(test, register_kprobe(kp), err, "at line %d", line);
 	kpt_expect_untouched(test, kp, &given, line);
-}
-
-/*
- * Probe 'b' is not registered, 'c' is, 'd' is disabled, and a handler calls: whatever it
- * asks for takes a mutex that the interrupted task may hold.
- */
-void kpt_try_to_change_probes(void)
-{
-	struct kprobe *b = &kpt_test_probe('b')->kp;
-	int errors[] = {
-		register_kprobe(b), register_kprobes(&b, 1),
-		disable_kprobe(&kpt_test_probe('c')->kp), enable_kprobe(&kpt_test_probe('d')->kp),
-	};
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(errors); i++)
-		kpt_note(errors[i] == -EDEADLK ? '-' : '!');
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What register_kprobe() takes and what it refuses, with which error. */
+/* What register_kprobe() accepts, and the errors with which it refuses the rest. */
 #include <linux/jiffies.h>
 #include <linux/string.h>
 
 #include "probes.h"
 
-static void probe_needs_one_place(struct kunit *test)
+static void probe_has_either_symbol_or_address(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', NULL);
 
@@ -35,7 +35,7 @@ static void address_must_have_a_symbol(struct kunit *test)
 	a->addr = (kprobe_opcode_t *)&a;
 	EXPECT_REFUSED(test, a, -ENOENT);
 
-	/* Also when it is an offset that leads there. */
+	/* The offset is added first. */
 	a->addr = (kprobe_opcode_t *)1;
 	a->offset = PAGE_SIZE;
 	EXPECT_REFUSED(test, a, -ENOENT);
@@ -52,7 +52,11 @@ static void data_is_not_probed(struct kunit *test)
 	EXPECT_REFUSED(test, a, err);
 }
 
-/* A symbol of the kernel that must not be probed, if it has it. */
+/**
+ * struct forbidden_symbol - A function of the kernel that must not be probed
+ * @name:	The function's symbol.
+ * @exists:	Whether this kernel has the function.
+ */
 static const struct forbidden_symbol {
 	const char *name;
 	bool exists;
@@ -117,10 +121,10 @@ static void blacklisted_function_is_not_probed(struct kunit *test)
 
 	EXPECT_REFUSED(test, a, -EINVAL);
 	EXPECT_REFUSED(test, kpt_probe('a', "kprobes_test_noinstr"), -EINVAL);
-	/* RCU need not watch where a CPU idles. */
+	/* RCU may not be watching a CPU that idles. */
 	EXPECT_REFUSED(test, kpt_probe('a', "kprobes_test_idle"), -EINVAL);
 
-	/* Not anywhere inside either. */
+	/* Nor at any offset. */
 	a->symbol_name = NULL;
 	for (a->offset = 0; a->offset < 8; a->offset++) {
 		a->addr = (kprobe_opcode_t *)kprobes_test_blacklisted;
@@ -144,7 +148,7 @@ static void kernel_init_text_is_not_probed(struct kunit *test)
 	struct kprobe *a = kpt_probe('a', "start_kernel");
 
 	if (system_state < SYSTEM_RUNNING)
-		kunit_skip(test, "it is still there");
+		kunit_skip(test, "init text is not freed yet");
 	EXPECT_REFUSED(test, a, -EINVAL);
 }
 
@@ -171,26 +175,23 @@ static void probe_is_registered_once(struct kunit *test)
 	EXPECT_CALL(test, TARGET, "a");
 	EXPECT_CALL(test, TRACED, "");
 
-	/* As a symbol and an address would both be given, this is no repetition. */
+	/* Unregistered, it is refused for another reason: it has a symbol and an address. */
 	unregister_kprobe(a);
 	EXPECT_REFUSED(test, a, -EINVAL);
 	EXPECT_CALL(test, TARGET, "");
 }
 
-/*
- * What a caller may have done to the address of a registered probe, which was meant for
- * the place @given.
- */
-enum rewriting { CLEARED, FUNCTION, ELSEWHERE, REWRITINGS };
+/* What a caller may set the address of a registered probe to. */
+enum rewriting { CLEARED, SAME_FUNCTION, OTHER_FUNCTION, REWRITINGS };
 
-static void rewrite_address(struct kprobe *kp, const struct place *given, enum rewriting how)
+static void rewrite_address(struct kprobe *kp, const struct place *place, enum rewriting how)
 {
-	kp->symbol_name = how == CLEARED ? given->symbol : NULL;
+	kp->symbol_name = how == CLEARED ? place->symbol : NULL;
 	kp->addr = how == CLEARED ? NULL :
-		   (kprobe_opcode_t *)kpt_text(how == FUNCTION ? given : OTHER_TARGET);
+		   (kprobe_opcode_t *)kpt_text(how == SAME_FUNCTION ? place : OTHER_TARGET);
 }
 
-/* It is known by more than that. */
+/* A registered probe is recognized even if its address has been changed. */
 static void rewritten_probe_is_registered_once(struct kunit *test)
 {
 	const struct place *place = test->param_value;
@@ -238,7 +239,7 @@ static void rewritten_probe_is_unregistered(struct kunit *test)
 }
 
 static struct kunit_case kprobes_register_cases[] = {
-	KUNIT_CASE(probe_needs_one_place),
+	KUNIT_CASE(probe_has_either_symbol_or_address),
 	KUNIT_CASE(symbol_must_exist),
 	KUNIT_CASE(address_must_have_a_symbol),
 	KUNIT_CASE(data_is_not_probed),

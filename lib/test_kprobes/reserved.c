@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Instructions that others patch, or find by their address, must not be probed: neither
- * while their module is loaded nor later. The test finds them in the module's own tables,
- * as modules have no access to those of the kernel.
+ * Instructions that the kernel patches, or finds by their address, must not be probed,
+ * neither while their module is being loaded nor later. The tests find them in the tables
+ * of their own module, as modules have no access to those of the kernel.
  */
 #include <linux/bug.h>
 #include <linux/jump_label.h>
@@ -92,11 +92,11 @@ static unsigned long find_warning(void)
 
 /**
  * struct reserved_insn - An instruction that must not be probed
- * @desc:	What it is.
- * @find:	Returns its address, or 0 if the module's tables do not have it.
- * @function:	The function that it is in, or that runs it.
- * @result:	What that returns for ARG.
- * @early_error: The result of register_kprobe() in the module's init function.
+ * @desc:	The kind of instruction.
+ * @find:	Returns the instruction's address, or 0 if no table of the module has it.
+ * @function:	A function that executes the instruction.
+ * @result:	What @function returns for ARG.
+ * @early_error: What register_kprobe() returned in the module's init function.
  */
 static struct reserved_insn {
 	const char *desc;
@@ -120,7 +120,7 @@ static struct reserved_insn {
 
 KUNIT_ARRAY_PARAM_DESC(reserved_insn, reserved_insns, desc);
 
-/* Called by the module's init function: its jump labels are not registered yet. */
+/* For the module's init function, when other subsystems may not know its tables yet. */
 void kpt_probe_reserved_early(void)
 {
 	for (unsigned int i = 0; i < ARRAY_SIZE(reserved_insns); i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Instructions of the test module that others patch, or find by their address. */
+/* Instructions of the test module that must not be probed. */
 #ifndef _TEST_KPROBES_RESERVED_H
 #define _TEST_KPROBES_RESERVED_H
 

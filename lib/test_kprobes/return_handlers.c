@@ -3,6 +3,7 @@
 #include <linux/ptrace.h>
 #include <linux/string.h>
 
+#include "actions.h"
 #include "return_probes.h"
 
 static void return_is_seen(struct kunit *test)
@@ -291,7 +292,7 @@ static void path_is_changed_on_the_way_to_a_return(struct kunit *test)
 	if (place->call != kprobes_test_target && !IS_ENABLED(CONFIG_64BIT))
 		kunit_skip(test, "arguments differ in size");
 
-	kpt_test_probe('a')->act = kpt_act_replace;
+	kpt_test_probe('a')->act = kpt_act_go_to_replacement;
 	ASSERT_REGISTERED(test, kpt_probe('a', place->symbol));
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', place->symbol));
 	ASSERT_RETURN_PROBED(test, s);

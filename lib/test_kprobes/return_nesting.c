@@ -2,6 +2,7 @@
 /* Calls and returns that a handler does not see, as another one runs. */
 #include <linux/preempt.h>
 
+#include "actions.h"
 #include "interrupt.h"
 #include "return_nesting.h"
 #include "return_probes.h"

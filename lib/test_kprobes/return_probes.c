@@ -231,9 +231,9 @@ int kpt_descend(void *descent)
 	return kprobes_test_visit(d->host, kpt_descend, d);
 }
 
-void kpt_leave_return_results(struct kretprobe *rp)
+void kpt_set_stale_return_results(struct kretprobe *rp)
 {
-	kpt_leave_results(&rp->kp);
+	kpt_set_stale_results(&rp->kp);
 	rp->nmissed = 1815;
 }
 
@@ -255,7 +255,7 @@ void kpt_expect_return_refused(struct kunit *test, struct kretprobe *rp, int err
 {
 	struct kretprobe given;
 
-	kpt_leave_return_results(rp);
+	kpt_set_stale_return_results(rp);
 	memcpy(&given, rp, sizeof(given));
 	KUNIT_EXPECT_EQ_MSG(test, register_kretprobe(rp), err, "at line %d", line);
 	kpt_expect_return_untouched(test, rp, &given, line);

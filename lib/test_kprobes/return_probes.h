@@ -136,7 +136,7 @@ int kpt_start_return_suite(struct kunit_suite *suite);
 int kpt_start_return_test(struct kunit *test);
 void kpt_end_return_test(struct kunit *test);
 int kpt_descend(void *descent);
-void kpt_leave_return_results(struct kretprobe *rp);
+void kpt_set_stale_return_results(struct kretprobe *rp);
 void kpt_expect_return_untouched(struct kunit *test, const struct kretprobe *rp,
 				 const struct kretprobe *given, int line);
 void kpt_expect_return_refused(struct kunit *test, struct kretprobe *rp, int err, int line);

@@ -173,7 +173,7 @@ static void return_batch_is_refused(struct kunit *test, const struct bad_return_
 	for (i = 0; i < n; i++) {
 		all[i]->kp.addr = NULL;
 		all[i]->kp.flags = KPROBE_FLAG_REENTRANT;
-		kpt_leave_return_results(all[i]);
+		kpt_set_stale_return_results(all[i]);
 		memcpy(&given[i], all[i], sizeof(given[i]));
 	}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Functions that tests probe and call. */
+/* Functions that tests probe and call, and their text. */
 #include <linux/jiffies.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
@@ -10,7 +10,10 @@
 
 #include "targets.h"
 
-/* Functions to probe. Always called by address: nothing is known of their registers. */
+/*
+ * Functions with a breakpoint. They are called by pointer, so that the compiler assumes
+ * nothing about the registers that they leave alone.
+ */
 
 noinline u64 kprobes_test_target(u64 arg)
 {
@@ -50,7 +53,7 @@ __cpuidle noinline u64 kprobes_test_idle(u64 arg)
 	return arg * 19 + 7;
 }
 
-/* Exported functions outside of lib/, which ftrace knows. Hardly anybody calls them. */
+/* Exported functions that ftrace can trace, and that are seldom called. */
 
 u64 kpt_call_mktime64(u64 arg)
 {
@@ -70,10 +73,13 @@ const struct place kpt_places[PLACES] = {
 	{ "nsecs_to_jiffies64", nsecs_to_jiffies64, call_nsecs_to_jiffies64, (u64)ARG * HZ },
 };
 
-/* The text of the places when none of them is probed. */
+/* The text of each place while it is not probed. */
 u8 kpt_unprobed_text[PLACES][TEXT_BYTES];
 
-/* To read it by its name would be a reference to what is inside: no place for a jump. */
+/*
+ * The start of a place's text. The compiler must not know which function it is: a
+ * reference to an address inside the function would keep jumps out of it.
+ */
 const void *kpt_text(const struct place *place)
 {
 	const void *start = dereference_function_descriptor(place->function);
@@ -82,6 +88,7 @@ const void *kpt_text(const struct place *place)
 	return start;
 }
 
+/* Parameters of a test: TARGET, TRACED. */
 const void *kpt_place_gen_params(const void *prev, char *desc)
 {
 	const struct place *next = prev ? prev + sizeof(*next) : TARGET;
@@ -98,4 +105,12 @@ u64 kpt_call(const struct place *place)
 
 	OPTIMIZER_HIDE_VAR(function);
 	return function(ARG);
+}
+
+bool kpt_is_in(unsigned long address, const char *function)
+{
+	char name[KSYM_SYMBOL_LEN];
+
+	sprint_symbol_no_offset(name, address);
+	return !strcmp(strim(strreplace(name, '[', '\0')), function);	/* no "[module]" */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Functions that tests probe and call. */
+/* Functions that tests probe and call, and their text. */
 #ifndef _TEST_KPROBES_TARGETS_H
 #define _TEST_KPROBES_TARGETS_H
 
@@ -7,18 +7,23 @@
 #include <linux/kconfig.h>
 #include <linux/types.h>
 
-/* Elsewhere KPROBE_FLAG_REENTRANT makes no difference: hits in hits are missed. */
+/* On other architectures KPROBE_FLAG_REENTRANT has no effect: nested hits are missed. */
 #define HITS_NEST	IS_ENABLED(CONFIG_X86_64)
 
+/* Return probes have their own instances and trampoline, not those of rethook. */
+#define OWN_RETURN_PROBES						\
+	(IS_ENABLED(CONFIG_KRETPROBES) && !IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK))
+
+/* The argument that targets are called with, and what the replacement returns for it. */
 #define ARG		1983
 #define REPLACED	(ARG * 7 + 3)
 
 /**
- * struct place - A function that a test is run with
- * @symbol:	Its name.
+ * struct place - A function that tests probe and call
+ * @symbol:	The function's symbol.
  * @function:	The function.
- * @call:	Calls it, for ARG.
- * @result:	What that returns.
+ * @call:	Calls the function with an argument.
+ * @result:	What @call returns for ARG.
  */
 struct place {
 	const char *symbol;
@@ -27,20 +32,16 @@ struct place {
 	u64 result;
 };
 
-/* Bytes of text that tests compare at a function's start. */
+/* Bytes of text at the start of a function that tests compare. */
 #define TEXT_BYTES	16
 
 #define PLACES		4
 
-/* Two of each kind: with a breakpoint, and through ftrace if there is that. */
+/* Two with a breakpoint, and two that are probed through ftrace if the kernel has that. */
 #define TARGET		(&kpt_places[0])
 #define TRACED		(&kpt_places[1])
 #define OTHER_TARGET	(&kpt_places[2])
 #define OTHER_TRACED	(&kpt_places[3])
-
-/* Not those of rethook. */
-#define OWN_RETURN_PROBES						\
-	(IS_ENABLED(CONFIG_KRETPROBES) && !IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK))
 
 u64 kprobes_test_target(u64 arg);
 u64 kprobes_test_other_target(u64 arg);
@@ -52,8 +53,10 @@ u64 kpt_call_mktime64(u64 arg);
 
 extern const struct place kpt_places[PLACES];
 extern u8 kpt_unprobed_text[PLACES][TEXT_BYTES];
+
+u64 kpt_call(const struct place *place);
 const void *kpt_text(const struct place *place);
 const void *kpt_place_gen_params(const void *prev, char *desc);
-u64 kpt_call(const struct place *place);
+bool kpt_is_in(unsigned long address, const char *function);
 
 #endif /* _TEST_KPROBES_TARGETS_H */

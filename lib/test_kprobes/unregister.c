@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Probes are unregistered: whose caller may free them then. */
+/* Unregistering of probes, after which the caller may free them. */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 
 #include "linger.h"
 #include "probes.h"
 
-static void unregistered_probe_is_left_alone(struct kunit *test)
+static void unregistered_probe_is_ignored(struct kunit *test)
 {
 	const struct place *place = test->param_value;
 	struct kprobe *a = kpt_probe('a', place->symbol);
@@ -20,7 +20,7 @@ static void unregistered_probe_is_left_alone(struct kunit *test)
 	unregister_kprobe(a);
 	KUNIT_EXPECT_NULL(test, a->addr);
 
-	/* Where another probe is, and in an array with probes that are registered. */
+	/* Also at the address of another probe, and in a batch with registered probes. */
 	ASSERT_REGISTERED(test, b);
 	a->addr = b->addr;
 	unregister_kprobe(a);
@@ -47,7 +47,7 @@ static void linger_after(struct kprobe *kp, struct pt_regs *regs, unsigned long 
 	kpt_linger();
 }
 
-/* Then its memory is free to go, the handler's text, too. */
+/* The caller may then free the probe, and the module of the handler may be unloaded. */
 static void unregistering_waits_for_handlers(struct kunit *test)
 {
 	const struct place *place = test->param_value;
@@ -62,7 +62,7 @@ static void unregistering_waits_for_handlers(struct kunit *test)
 			a->post_handler = post ? linger_after : NULL;
 			ASSERT_REGISTERED(test, a);
 			if (optimized)
-				msleep(500);	/* for a jump, where that can be */
+				msleep(500);	/* until the optimizer has run */
 			kpt_begin_lingering(test, place);
 			unregister_kprobe(a);
 			kpt_end_lingering(test);
@@ -70,7 +70,7 @@ static void unregistering_waits_for_handlers(struct kunit *test)
 	}
 }
 
-static void nothing_is_unregistered(struct kunit *test)
+static void empty_batch_is_ignored(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
 
@@ -82,9 +82,9 @@ static void nothing_is_unregistered(struct kunit *test)
 }
 
 static struct kunit_case kprobes_unregister_cases[] = {
-	KUNIT_CASE_PARAM(unregistered_probe_is_left_alone, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(unregistered_probe_is_ignored, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(unregistering_waits_for_handlers, kpt_place_gen_params),
-	KUNIT_CASE(nothing_is_unregistered),
+	KUNIT_CASE(empty_batch_is_ignored),
 	{ }
 };
 

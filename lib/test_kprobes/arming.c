@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Arming that fails: a probe with a post handler may change the path, and ftrace allows
+ * only one ftrace_ops that does so at a function.
+ */
+#include <linux/ftrace.h>
+#include <linux/slab.h>
+
+#include "arming.h"
+#include "probes.h"
+
+static void ignore_call(unsigned long ip, unsigned long parent_ip,
+			struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+}
+
+static struct ftrace_ops *ipmodify_ops;
+
+static void free_ipmodify_ops(void)
+{
+	ftrace_free_filter(ipmodify_ops);
+	kfree(ipmodify_ops);
+}
+
+static int add_ipmodify_ops(unsigned long ip)
+{
+	int err;
+
+	ipmodify_ops = kzalloc(sizeof(*ipmodify_ops), GFP_KERNEL);
+	if (!ipmodify_ops)
+		return -ENOMEM;
+	ipmodify_ops->func = ignore_call;
+	ipmodify_ops->flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY;
+	err = ftrace_set_filter_ip(ipmodify_ops, ip, 0, 0) ?:
+	      register_ftrace_function(ipmodify_ops);
+	if (err)
+		free_ipmodify_ops();
+	return err;
+}
+
+static void remove_ipmodify_ops(void *unused)
+{
+	unregister_ftrace_function(ipmodify_ops);
+	free_ipmodify_ops();
+}
+
+/* The address of ftrace's call in a function. */
+static unsigned long traced_ip(struct kunit *test, const struct place *place)
+{
+	struct kprobe *e = kpt_probe('e', place->symbol);
+	unsigned long ip;
+
+	e->flags = KPROBE_FLAG_DISABLED;
+	ASSERT_REGISTERED(test, e);
+	ip = (unsigned long)e->addr;
+	KUNIT_ASSERT_TRUE(test, kprobe_ftrace(e));
+	unregister_kprobe(e);
+	e->flags = 0;
+	e->addr = NULL;
+	return ip;
+}
+
+/* Until kpt_unblock_arming() or the end of the test, arming fails with -EBUSY. */
+void kpt_block_arming(struct kunit *test, const struct place *place)
+{
+	KUNIT_ASSERT_EQ(test, add_ipmodify_ops(traced_ip(test, place)), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, remove_ipmodify_ops, NULL), 0);
+}
+
+void kpt_unblock_arming(struct kunit *test)
+{
+	kunit_release_action(test, remove_ipmodify_ops, NULL);
+}
+
+static void arming_fails(struct kunit *test)
+{
+	struct kprobe *a = kpt_post_probe('a', TRACED->symbol);
+	struct kprobe *b = kpt_probe('b', TRACED->symbol);
+	struct kprobe *c = kpt_post_probe('c', TRACED->symbol);
+
+	kpt_block_arming(test, TRACED);
+	EXPECT_REFUSED(test, a, -EBUSY);
+	EXPECT_CALL(test, TRACED, "");
+
+	ASSERT_REGISTERED(test, b);
+	EXPECT_REFUSED(test, a, -EBUSY);
+	EXPECT_CALL(test, TRACED, "b");
+	unregister_kprobe(b);
+
+	c->flags = KPROBE_FLAG_DISABLED;
+	ASSERT_REGISTERED(test, c);
+	KUNIT_EXPECT_EQ(test, enable_kprobe(c), -EBUSY);
+	KUNIT_EXPECT_TRUE(test, kprobe_disabled(c));
+	EXPECT_CALL(test, TRACED, "");
+
+	kpt_unblock_arming(test);
+	KUNIT_EXPECT_EQ(test, enable_kprobe(c), 0);
+	ASSERT_REGISTERED(test, a);
+	EXPECT_CALL(test, TRACED, "acAC");
+}
+
+static void only_post_handlers_exclude_ipmodify_ops(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TRACED->symbol);
+	struct kprobe *b = kpt_post_probe('b', TRACED->symbol);
+	unsigned long ip = traced_ip(test, TRACED);
+
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	KUNIT_EXPECT_EQ(test, add_ipmodify_ops(ip), -EBUSY);
+	EXPECT_CALL(test, TRACED, "baB");
+
+	unregister_kprobe(b);
+	EXPECT_CALL(test, TRACED, "a");
+	KUNIT_EXPECT_EQ(test, add_ipmodify_ops(ip), 0);
+	EXPECT_CALL(test, TRACED, "a");
+	remove_ipmodify_ops(NULL);
+	EXPECT_CALL(test, TRACED, "a");
+}
+
+static struct kunit_case kprobes_arming_cases[] = {
+	KUNIT_CASE(arming_fails),
+	KUNIT_CASE(only_post_handlers_exclude_ipmodify_ops),
+	{ }
+};
+
+static struct kunit_suite kprobes_arming_suite = {
+	.name = "kprobes-arming",
+	.suite_init = kpt_start_suite,
+	.init = kpt_start_test,
+	.exit = kpt_end_test,
+	.test_cases = kprobes_arming_cases,
+};
+
+kunit_test_suite(kprobes_arming_suite);
