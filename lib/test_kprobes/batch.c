@@ -59,7 +59,7 @@ static const struct bad_probe bad_probes[] = {
 	{ "neither symbol nor address", NULL, .err = -EINVAL },
 	{ "blacklisted function", "kprobes_test_blacklisted", .err = -EINVAL },
 #ifdef CONFIG_X86
-	{ "inside of an instruction", "mktime64", .offset = 1, .err = -EILSEQ },
+	{ "inside an instruction", "mktime64", .offset = 1, .err = -EILSEQ },
 #endif
 #ifdef CONFIG_KPROBES_ON_FTRACE
 	{ "arming fails", "nsecs_to_jiffies64", .blocked = true, .err = -EBUSY },

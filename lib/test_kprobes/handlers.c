@@ -154,7 +154,7 @@ static void pre_handler_gets_arguments(struct kunit *test)
 }
 #endif
 
-/* Then no further handler is called: neither of this hit's pre handlers nor its post handlers. */
+/* After a pre handler has changed the path, the hit calls no further handler. */
 static void pre_handler_changes_the_path(struct kunit *test)
 {
 	const struct place *place = test->param_value;

@@ -72,7 +72,7 @@ void kpt_register_for_interrupt(struct kunit *test)
 	ASSERT_REGISTERED(test, d);
 }
 
-/* @p->data says that no interrupt can come, as interrupts are off. */
+/* Take the interrupt, unless interrupts are off: @p->data says so. */
 int kpt_act_wait_for_interrupt(struct test_probe *p, struct pt_regs *regs)
 {
 	p->data = irqs_disabled();

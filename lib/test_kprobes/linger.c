@@ -3,11 +3,11 @@
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/err.h>
-#include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/sched/task.h>
 
 #include "linger.h"
+#include "probes.h"
 
 /**
  * struct lingering - A call of the handler on another CPU
@@ -44,7 +44,7 @@ static int linger_thread(void *place)
 void kpt_begin_lingering(struct kunit *test, const struct place *place)
 {
 	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
-	unsigned long end = jiffies + 20 * HZ;
+	unsigned long end = jiffies + PATIENCE;
 
 	lingering = (struct lingering){ };
 	lingering.task = kthread_create(linger_thread, (void *)place, "kprobes_linger");

@@ -50,8 +50,9 @@ void kpt_begin_load(struct kunit *test, u64 (*function)(u64 arg), u64 result, u6
 	kpt_load = (struct load){ .function = function, .result = result, .other = other };
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_end_load, NULL), 0);
 	for_each_online_cpu(cpu) {
-		struct task_struct *task = kthread_create(load_thread, NULL, "kprobes_load/%u", cpu);
+		struct task_struct *task;
 
+		task = kthread_create(load_thread, NULL, "kprobes_load/%u", cpu);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 		set_cpus_allowed_ptr(task, cpumask_of(cpu));
 		kpt_load.threads[i++] = get_task_struct(task);

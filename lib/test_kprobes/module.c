@@ -44,7 +44,7 @@ NOKPROBE_SYMBOL(kprobes_test_init_blacklisted);
 
 static struct early_probe probe_of_init_text = EARLY_PROBE("kprobes_test_init_text");
 
-/* Text that stays. The optimizer cannot tell yet which jumps the module has. */
+/* Text that stays. It is not optimized while the module is being loaded. */
 static noinline u64 kprobes_test_early(u64 arg)
 {
 	OPTIMIZER_HIDE_VAR(arg);
@@ -139,7 +139,7 @@ static void init_text_is_probed_until_it_is_freed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, enable_kprobe(early), -EINVAL);
 }
 
-/* The optimizer leaves a module alone until it is live, and then looks at its probes again. */
+/* The sites of a module that is being loaded are considered again when it is live. */
 static void probe_of_a_coming_module_is_optimized(struct kunit *test)
 {
 	struct kprobe *early = &probe_of_early_place.kp;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Jumps in place of breakpoints: with one, a probe does what it does without. After a
- * change there is no jump that must not be there, and in the end there is one again.
+ * Jumps in place of breakpoints: an optimized probe does what it does with a breakpoint.
+ * A change removes jumps that are no longer allowed, and the optimizer later writes those
+ * that are allowed again.
  *
- * It depends on the architecture what can be optimised. On x86 TARGET can.
+ * Which sites can be optimized depends on the architecture. On x86 TARGET can be.
  */
 #include <linux/delay.h>
-#include <linux/ptrace.h>
-#include <linux/uaccess.h>
 
 #include "actions.h"
 #include "interrupt.h"
 #include "optimize.h"
 #include "return_probes.h"
 
+/* Let the optimizer run. Returns whether there is a jump then. */
 bool kpt_becomes_optimized(const struct kprobe *kp)
 {
 	wait_for_kprobe_optimizer();
@@ -25,11 +25,9 @@ void kpt_assert_optimized(struct kunit *test, const struct kprobe *kp, int line)
 	if (kpt_becomes_optimized(kp))
 		return;
 	if (!IS_ENABLED(CONFIG_X86))
-		kunit_skip(test, "%pS is not optimised", kp->addr);
-	KUNIT_FAIL_AND_ABORT(test, "%pS is not optimised at line %d", kp->addr, line);
+		kunit_skip(test, "%pS is not optimized", kp->addr);
+	KUNIT_FAIL_AND_ABORT(test, "%pS is not optimized at line %d", kp->addr, line);
 }
-
-/* When the optimiser has done its work, there is a jump at the probe's address. */
 
 static void probe_is_optimized(struct kunit *test)
 {
@@ -50,7 +48,7 @@ static void probe_is_optimized(struct kunit *test)
 	}
 }
 
-/* Nothing is left of a jump that was about to be. */
+/* The probe is unregistered or disabled at different moments of its optimization. */
 static void optimization_is_cancelled(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
@@ -128,7 +126,7 @@ static void probe_joins_an_optimized_one(struct kunit *test)
 	EXPECT_CALL(test, TARGET, "a");
 }
 
-/* The one that the detour was made for. */
+/* The probe that the detour was made for is unregistered. */
 static void first_probe_leaves_an_optimized_one(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
@@ -143,7 +141,7 @@ static void first_probe_leaves_an_optimized_one(struct kunit *test)
 	ASSERT_OPTIMIZED(test, b);
 	EXPECT_CALL(test, TARGET, "b");
 
-	/* Before the optimiser knows of the second one, and with it. */
+	/* Before and after the optimizer has noticed the second probe. */
 	ASSERT_REGISTERED(test, c);
 	EXPECT_CALL(test, TARGET, "cb");
 	ASSERT_OPTIMIZED(test, c);
@@ -182,14 +180,14 @@ static void optimized_probe_is_disabled_beside_others(struct kunit *test)
 	}
 }
 
-static int on_pre_again(struct kprobe *kp, struct pt_regs *regs)
+static int other_pre_handler(struct kprobe *kp, struct pt_regs *regs)
 {
 	if (current == kpt_tester)
 		kpt_note('*');
 	return kpt_pre_handler(kp, regs);
 }
 
-/* The same struct kprobe comes back with something else to do. */
+/* A struct kprobe is registered again with another handler. */
 static void optimized_probe_changes_its_handler(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
@@ -202,7 +200,7 @@ static void optimized_probe_changes_its_handler(struct kunit *test)
 		EXPECT_CALL(test, TARGET, "a");
 		unregister_kprobe(a);
 		a->addr = NULL;
-		a->pre_handler = on_pre_again;
+		a->pre_handler = other_pre_handler;
 		ASSERT_REGISTERED(test, a);
 		EXPECT_CALL(test, TARGET, "*a");
 		ASSERT_OPTIMIZED(test, a);
@@ -218,8 +216,8 @@ static void optimized_probe_changes_its_handler(struct kunit *test)
 	}
 }
 
-/* While another one keeps the site and its jump. */
-static void one_of_optimized_probes_changes_its_handler(struct kunit *test)
+/* Another probe keeps the site while the struct kprobe is registered again. */
+static void shared_optimized_probe_changes_its_handler(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
 	struct kprobe *b = kpt_probe('b', TARGET->symbol);
@@ -229,7 +227,7 @@ static void one_of_optimized_probes_changes_its_handler(struct kunit *test)
 	ASSERT_REGISTERED(test, b);
 	unregister_kprobe(a);
 	a->addr = NULL;
-	a->pre_handler = on_pre_again;
+	a->pre_handler = other_pre_handler;
 	ASSERT_REGISTERED(test, a);
 	EXPECT_CALL(test, TARGET, "*ab");
 	unregister_kprobe(b);
@@ -238,7 +236,7 @@ static void one_of_optimized_probes_changes_its_handler(struct kunit *test)
 	EXPECT_CALL(test, TARGET, "*a");
 }
 
-/* It may keep the jump away, but not for longer than it is there. */
+/* A post handler may prevent the jump, but only while it is enabled. */
 static void post_handler_joins_an_optimized_probe(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
@@ -263,7 +261,7 @@ static void post_handler_joins_an_optimized_probe(struct kunit *test)
 		EXPECT_CALL(test, TARGET, "a");
 	}
 
-	/* The other way round. */
+	/* The probe without a post handler joins the other one. */
 	b->addr = NULL;
 	ASSERT_REGISTERED(test, b);
 	unregister_kprobe(a);
@@ -341,7 +339,7 @@ static void handler_of_optimized_probe_may_fault(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (long)kpt_test_probe('a')->data, -EFAULT);
 }
 
-/* What handlers run into is missed, regardless of whose handler it is, and counted. */
+/* The hits of a handler are missed and counted, whether its own probe is optimized or not. */
 static void handler_calls_an_optimized_function(struct kunit *test)
 {
 	static const struct place * const callers[] = { TARGET, OTHER_TARGET, TRACED };
@@ -374,7 +372,7 @@ static void handler_calls_an_optimized_function(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, a->nmissed, same ? 3 : 0);
 		KUNIT_EXPECT_EQ(test, c->nmissed, shared ? 3 : 0);
 
-		/* It has left no trace. */
+		/* The missed hits have not changed the state of later ones. */
 		kpt_test_probe('a')->act = NULL;
 		KUNIT_EXPECT_EQ(test, kpt_call(caller), caller->result);
 		KUNIT_EXPECT_EQ(test, b->nmissed, 3);
@@ -385,7 +383,6 @@ static void handler_calls_an_optimized_function(struct kunit *test)
 	}
 }
 
-/* And the ways of hits meet: through a breakpoint, through ftrace, by jumps. */
 static void handler_of_optimized_probe_is_interrupted(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', OTHER_TARGET->symbol);
@@ -411,7 +408,7 @@ static void handler_of_optimized_probe_is_interrupted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, b->nmissed, 1);
 	KUNIT_EXPECT_EQ(test, c->nmissed, HITS_NEST ? 0 : 1);
 
-	/* The one that opted in is alone there: its detour knows only it. */
+	/* The probe that has opted in is now the only one, with a detour of its own. */
 	unregister_kprobe(b);
 	ASSERT_OPTIMIZED(test, c);
 	kpt_clear_journal();
@@ -420,13 +417,13 @@ static void handler_of_optimized_probe_is_interrupted(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, kpt_journal, HITS_NEST ? "ac" : "a");
 	KUNIT_EXPECT_EQ(test, c->nmissed, HITS_NEST ? 0 : 2);
 
-	/* The interrupt has left no trace in the state of the outer hit. */
+	/* The interrupt has not changed the state of the outer hit. */
 	kpt_test_probe('a')->act = NULL;
 	EXPECT_CALL(test, OTHER_TARGET, "a");
 	EXPECT_CALL(test, TARGET, "c");
 }
 
-/* It hits the very probe whose handler it has landed in. */
+/* The interrupt of a handler hits the handler's own probe. */
 static void optimized_probe_is_interrupted_by_itself(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
@@ -483,7 +480,7 @@ static struct kunit_case optprobes_cases[] = {
 	KUNIT_CASE(first_probe_leaves_an_optimized_one),
 	KUNIT_CASE(optimized_probe_is_disabled_beside_others),
 	KUNIT_CASE(optimized_probe_changes_its_handler),
-	KUNIT_CASE(one_of_optimized_probes_changes_its_handler),
+	KUNIT_CASE(shared_optimized_probe_changes_its_handler),
 	KUNIT_CASE(post_handler_joins_an_optimized_probe),
 	KUNIT_CASE(batch_is_optimized),
 	KUNIT_CASE(optimized_probe_changes_the_path),

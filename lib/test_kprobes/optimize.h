@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Whether there is a jump in place of a probe's breakpoint. */
+/* Whether a jump has replaced a probe's breakpoint. */
 #ifndef _TEST_KPROBES_OPTIMIZE_H
 #define _TEST_KPROBES_OPTIMIZE_H
 
@@ -7,9 +7,11 @@
 
 #include <kunit/test.h>
 
+bool kpt_becomes_optimized(const struct kprobe *kp);
+
+/* After the optimizer has run, there is a jump at the probe's address. */
 #define ASSERT_OPTIMIZED(test, kp)	kpt_assert_optimized(test, kp, __LINE__)
 
-bool kpt_becomes_optimized(const struct kprobe *kp);
 void kpt_assert_optimized(struct kunit *test, const struct kprobe *kp, int line);
 
 #endif /* _TEST_KPROBES_OPTIMIZE_H */

@@ -75,7 +75,7 @@ bool kpt_is_linked(const struct kprobe *kp)
 
 int kpt_start_suite(struct kunit_suite *suite)
 {
-	for (unsigned int i = 0; i < ARRAY_SIZE(kpt_places); i++)
+	for (unsigned int i = 0; i < PLACES; i++)
 		memcpy(kpt_unprobed_text[i], kpt_text(&kpt_places[i]), TEXT_BYTES);
 	return 0;
 }
@@ -91,13 +91,13 @@ int kpt_start_test(struct kunit *test)
 void kpt_end_test(struct kunit *test)
 {
 	struct kprobe *all[ARRAY_SIZE(probes)];
-	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(probes); i++)
+	for (unsigned int i = 0; i < ARRAY_SIZE(probes); i++)
 		all[i] = &probes[i].kp;
 	unregister_kprobes(all, ARRAY_SIZE(all));
-	for (i = 0; i < ARRAY_SIZE(kpt_places); i++)
-		KUNIT_EXPECT_MEMEQ(test, kpt_text(&kpt_places[i]), kpt_unprobed_text[i], TEXT_BYTES);
+	for (unsigned int i = 0; i < PLACES; i++)
+		KUNIT_EXPECT_MEMEQ(test, kpt_text(&kpt_places[i]), kpt_unprobed_text[i],
+				   TEXT_BYTES);
 }
 
 void kpt_expect_call(struct kunit *test, const struct place *place, const char *events,

@@ -12,6 +12,7 @@
 #define _TEST_KPROBES_PROBES_H
 
 #include <linux/errno.h>
+#include <linux/jiffies.h>
 #include <linux/kprobes.h>
 
 #include <kunit/test.h>
@@ -23,6 +24,9 @@
 
 /* The most entries that tests save of a stack trace. */
 #define TRACE_LENGTH	32
+
+/* How long a test waits for another task, in jiffies. */
+#define PATIENCE	(20 * HZ)
 
 /**
  * struct test_probe - A probe of a test
@@ -60,7 +64,7 @@ void kpt_end_test(struct kunit *test);
 
 /* The same for TARGET, TRACED, OTHER_TARGET and OTHER_TRACED, in this order. */
 #define EXPECT_CALLS(test, ...)			\
-	kpt_expect_calls(test, (const char * const[PLACES]){ __VA_ARGS__ }, __LINE__)
+	kpt_expect_calls(test, (const char * const [PLACES]) { __VA_ARGS__ }, __LINE__)
 
 #define ASSERT_REGISTERED(test, kp)	KUNIT_ASSERT_EQ(test, register_kprobe(kp), 0)
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Code that keeps handlers away, by a function that is not exported to modules, returns. */
+/* Returns while kprobe_busy_begin(), which is not exported to modules, is in effect. */
+#include "hosts.h"
 #include "return_probes.h"
 
-static int become_busy(void *unused)
+static int begin_busy_inside(void *unused)
 {
 	kprobe_busy_begin();
 	return VISITED;
 }
 
-/* A return that no handler may be called for is counted at the return. */
+/* No handler may be called then, and the return counts as missed. */
 static void busy_code_returns(struct kunit *test)
 {
 	const struct host *host = test->param_value;
@@ -16,7 +17,7 @@ static void busy_code_returns(struct kunit *test)
 
 	ASSERT_RETURN_PROBED(test, r);
 	kpt_clear_journal();
-	KUNIT_EXPECT_EQ(test, kprobes_test_visit(host, become_busy, NULL), VISITED);
+	KUNIT_EXPECT_EQ(test, kprobes_test_visit(host, begin_busy_inside, NULL), VISITED);
 	kprobe_busy_end();
 	KUNIT_EXPECT_STREQ(test, kpt_journal, "r");
 	KUNIT_EXPECT_EQ(test, r->nmissed, 1);

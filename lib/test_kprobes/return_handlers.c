@@ -4,6 +4,7 @@
 #include <linux/string.h>
 
 #include "actions.h"
+#include "hosts.h"
 #include "return_probes.h"
 
 static void return_is_seen(struct kunit *test)
@@ -63,39 +64,35 @@ static void entry_handler_gets_arguments(struct kunit *test)
 	EXPECT_CALL(test, place, "rR");
 	KUNIT_EXPECT_EQ(test, kpt_test_kretprobe('r')->data, ARG);
 }
-#else
-static void entry_handler_gets_arguments(struct kunit *test)
-{
-	kunit_skip(test, "no access to arguments");
-}
 #endif
 
-static int decline(struct test_kretprobe *p, struct kretprobe_instance *ri, struct pt_regs *regs)
+static int decline_call(struct test_kretprobe *p, struct kretprobe_instance *ri,
+			struct pt_regs *regs)
 {
 	return p->data;
 }
 
-/* Its instance is free again at once. */
+/* The instance of a declined call is free again at once. */
 static void entry_handler_declines_a_call(struct kunit *test)
 {
 	const struct place *place = test->param_value;
 	struct kretprobe *r = kpt_return_probe('r', place->symbol);
 
 	r->maxactive = 1;
-	kpt_test_kretprobe('r')->on_entry = decline;
+	kpt_test_kretprobe('r')->on_entry = decline_call;
 	ASSERT_RETURN_PROBED(test, r);
 	for (int i = 0; i < 3; i++) {
 		kpt_test_kretprobe('r')->data = i - 1;
 		EXPECT_CALL(test, place, i == 1 ? "rR" : "r");
 	}
 
-	/* Who shares the call is not concerned. */
+	/* Another return probe is not affected. */
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('s', place->symbol));
 	EXPECT_CALL(test, place, "srS");
 	KUNIT_EXPECT_EQ(test, r->nmissed, 0);
 }
 
-static void return_address_is_known(struct kunit *test)
+static void handler_gets_real_return_address(struct kunit *test)
 {
 	const struct host *host = test->param_value;
 	static const char names[] = "rst";
@@ -119,7 +116,7 @@ static void change_value(struct test_kretprobe *p, struct kretprobe_instance *ri
 	regs_set_return_value(regs, p->data);
 }
 
-/* The next handler sees what the one before it has left, and so does the caller. */
+/* The next handler, and at last the caller, get the value that a handler has set. */
 static void return_value_is_changed(struct kunit *test)
 {
 	const struct place *place = test->param_value;
@@ -135,24 +132,19 @@ static void return_value_is_changed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kpt_test_kretprobe('r')->value, (unsigned long)place->result);
 	KUNIT_EXPECT_EQ(test, kpt_test_kretprobe('s')->value, 1812);
 }
-#else
-static void return_value_is_changed(struct kunit *test)
-{
-	kunit_skip(test, "no access to the return value");
-}
 #endif
 
-static void expect_descent(struct kunit *test, const struct host *host, unsigned int depth,
-			   const char *events, int line)
+static void expect_recursion(struct kunit *test, const struct host *host, unsigned int depth,
+			     const char *events, int line)
 {
-	struct descent descent = { .host = host, .depth = depth - 1 };
+	struct recursion recursion = { .host = host, .depth = depth - 1 };
 
-	kpt_expect_visit(test, host, kpt_descend, &descent, events, line);
+	kpt_expect_visit(test, host, kpt_recurse_inside, &recursion, events, line);
 }
 
-/* Call a host that calls itself, and so on, so many times. */
-#define EXPECT_DESCENT(test, host, depth, events)	\
-	expect_descent(test, host, depth, events, __LINE__)
+/* Call a host, which calls itself: @depth calls in all. */
+#define EXPECT_RECURSION(test, host, depth, events)	\
+	expect_recursion(test, host, depth, events, __LINE__)
 
 static void probed_function_calls_itself(struct kunit *test)
 {
@@ -175,18 +167,18 @@ static void probed_function_calls_itself(struct kunit *test)
 		r->maxactive = cases[i].maxactive;
 		ASSERT_RETURN_PROBED(test, r);
 		KUNIT_EXPECT_EQ(test, r->nmissed, 0);
-		EXPECT_DESCENT(test, host, 5, cases[i].events);
+		EXPECT_RECURSION(test, host, 5, cases[i].events);
 		KUNIT_EXPECT_EQ(test, r->nmissed, cases[i].missed);
-		EXPECT_DESCENT(test, host, 5, cases[i].events);
+		EXPECT_RECURSION(test, host, 5, cases[i].events);
 		KUNIT_EXPECT_EQ(test, r->nmissed, 2 * cases[i].missed);
 		unregister_kretprobe(r);
 		KUNIT_EXPECT_EQ(test, r->kp.nmissed, 0);
 	}
 }
 
-/* Fill the data, from end to end, with the number of the call. */
-static int write_data(struct test_kretprobe *p, struct kretprobe_instance *ri,
-		      struct pt_regs *regs)
+/* Fill the instance's data with the depth of the call. */
+static int fill_data(struct test_kretprobe *p, struct kretprobe_instance *ri,
+		     struct pt_regs *regs)
 {
 	memset(ri->data, ++p->data, p->rp.data_size);
 	return 0;
@@ -199,24 +191,24 @@ static void check_data(struct test_kretprobe *p, struct kretprobe_instance *ri,
 		kpt_note('!');
 }
 
-static void each_call_has_data_of_its_own(struct kunit *test)
+static void each_call_has_its_own_data(struct kunit *test)
 {
 	static const size_t sizes[] = { 0, 1, 60, KRETPROBE_MAX_DATA_SIZE };
 	const struct host *host = test->param_value;
 	struct kretprobe *r = kpt_return_probe('r', host->symbol);
 
-	kpt_test_kretprobe('r')->on_entry = write_data;
+	kpt_test_kretprobe('r')->on_entry = fill_data;
 	kpt_test_kretprobe('r')->on_return = check_data;
 	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++) {
 		r->kp.addr = NULL;
 		r->data_size = sizes[i];
 		ASSERT_RETURN_PROBED(test, r);
-		EXPECT_DESCENT(test, host, 5, "rrrrrRRRRR");
+		EXPECT_RECURSION(test, host, 5, "rrrrrRRRRR");
 		unregister_kretprobe(r);
 	}
 }
 
-static int call_both(void *unused)
+static int call_targets_inside(void *unused)
 {
 	if (kpt_call(TARGET) != TARGET->result || kpt_call(TRACED) != TRACED->result)
 		return 0;
@@ -225,14 +217,16 @@ static int call_both(void *unused)
 
 static void probed_functions_call_each_other(struct kunit *test)
 {
+	struct recursion once = { TRACED_HOST, 1 }, twice = { HOST, 2 };
+
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', HOST->symbol));
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('s', TRACED_HOST->symbol));
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('t', TARGET->symbol));
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('u', TRACED->symbol));
-	EXPECT_VISIT(test, HOST, call_both, NULL, "rtTuUR");
-	EXPECT_VISIT(test, TRACED_HOST, call_both, NULL, "stTuUS");
-	EXPECT_VISIT(test, HOST, kpt_descend, (&(struct descent){ TRACED_HOST, 1 }), "rsSR");
-	EXPECT_VISIT(test, TRACED_HOST, kpt_descend, (&(struct descent){ HOST, 2 }), "srrRRS");
+	EXPECT_VISIT(test, HOST, call_targets_inside, NULL, "rtTuUR");
+	EXPECT_VISIT(test, TRACED_HOST, call_targets_inside, NULL, "stTuUS");
+	EXPECT_VISIT(test, HOST, kpt_recurse_inside, &once, "rsSR");
+	EXPECT_VISIT(test, TRACED_HOST, kpt_recurse_inside, &twice, "srrRRS");
 }
 
 static void return_probes_share_a_function(struct kunit *test)
@@ -280,10 +274,10 @@ static void probes_and_return_probes_share_a_function(struct kunit *test)
 }
 
 /*
- * A handler after that of a return probe lets another function run in place of
- * the probed one, which is probed itself. That returns for both of them.
+ * After the entry handler, the handler of another probe lets a replacement run in place
+ * of the probed function. The replacement, also probed, returns for both.
  */
-static void path_is_changed_on_the_way_to_a_return(struct kunit *test)
+static void replacement_returns_for_both(struct kunit *test)
 {
 	const struct place *place = test->param_value;
 	struct kretprobe *s = kpt_return_probe('s', "kprobes_test_replacement");
@@ -312,16 +306,20 @@ static void path_is_changed_on_the_way_to_a_return(struct kunit *test)
 static struct kunit_case kretprobes_handlers_cases[] = {
 	KUNIT_CASE_PARAM(return_is_seen, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(return_handlers_are_optional, kpt_place_gen_params),
+#ifdef CONFIG_HAVE_FUNCTION_ARG_ACCESS_API
 	KUNIT_CASE_PARAM(entry_handler_gets_arguments, kpt_place_gen_params),
+#endif
 	KUNIT_CASE_PARAM(entry_handler_declines_a_call, kpt_place_gen_params),
-	KUNIT_CASE_PARAM(return_address_is_known, kpt_host_gen_params),
+	KUNIT_CASE_PARAM(handler_gets_real_return_address, kpt_host_gen_params),
+#ifdef CONFIG_HAVE_FUNCTION_ERROR_INJECTION
 	KUNIT_CASE_PARAM(return_value_is_changed, kpt_place_gen_params),
+#endif
 	KUNIT_CASE_PARAM(probed_function_calls_itself, kpt_host_gen_params),
-	KUNIT_CASE_PARAM(each_call_has_data_of_its_own, kpt_host_gen_params),
+	KUNIT_CASE_PARAM(each_call_has_its_own_data, kpt_host_gen_params),
 	KUNIT_CASE(probed_functions_call_each_other),
 	KUNIT_CASE_PARAM(return_probes_share_a_function, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(probes_and_return_probes_share_a_function, kpt_place_gen_params),
-	KUNIT_CASE_PARAM(path_is_changed_on_the_way_to_a_return, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(replacement_returns_for_both, kpt_place_gen_params),
 	{ }
 };
 

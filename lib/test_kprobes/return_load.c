@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Return probes come and go while all CPUs call the function. */
+/* Return probes are registered and unregistered while all CPUs call their functions. */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/irq_work.h>
 #include <linux/llist.h>
 
+#include "hosts.h"
 #include "load.h"
 #include "return_probes.h"
+#include "sleepers.h"
 
 /*
- * Two return probes that all tasks hit; how often they have, how often these calls have
- * returned, and how often a handler was not told whose it is.
+ * Two return probes. Their handlers count the calls and returns of all tasks, and how
+ * often get_kretprobe() returned neither of the two.
  */
 static struct kretprobe owned[2];
 static atomic_t owned_entries, owned_returns, orphans;
@@ -57,7 +59,7 @@ static void prepare_owned(struct kunit *test, const char * const *symbols)
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unregister_owned, NULL), 0);
 }
 
-/* So often that a call comes at each moment of their coming and going. */
+/* Register and unregister, so often that calls meet each step of it. */
 static void cycle_owned(struct kunit *test, unsigned int cycles)
 {
 	struct kretprobe *both[] = { &owned[0], &owned[1] };
@@ -81,8 +83,8 @@ static u64 call_both_places(u64 arg)
 	return kpt_call_mktime64(arg) + kprobes_test_target(arg);
 }
 
-/* As long as a site is armed its return probe has an owner, which comes to handlers. */
-static void return_probes_come_and_go_under_load(struct kunit *test)
+/* A handler always gets its return probe, also of one that is being unregistered. */
+static void return_probes_are_cycled_under_load(struct kunit *test)
 {
 	static const char * const symbols[] = { "mktime64", "kprobes_test_target" };
 	u64 result = TARGET->result + TRACED->result;
@@ -104,7 +106,7 @@ static struct irq_work test_irq_works[8] = {
 	[0 ... 7] = IRQ_WORK_INIT(do_irq_work),
 };
 
-/* What calls of a stopped return probe may need to get rid of their instances. */
+/* Call what releases the instances of an unregistered return probe. */
 static u64 queue_irq_work(u64 arg)
 {
 	LLIST_HEAD(list);
@@ -116,8 +118,8 @@ static u64 queue_irq_work(u64 arg)
 	return arg;
 }
 
-/* There is no end of hits in hits, and the instances suffice. */
-static void what_gives_instances_back_is_probed(struct kunit *test)
+/* Return probes of these functions neither recurse without end nor miss calls. */
+static void release_of_instances_is_probed(struct kunit *test)
 {
 	static const char * const symbols[] = { "llist_add_batch", "irq_work_queue" };
 	struct kretprobe *r = kpt_return_probe('r', HOST->symbol);
@@ -127,7 +129,7 @@ static void what_gives_instances_back_is_probed(struct kunit *test)
 	cycle_owned(test, 100);
 	KUNIT_EXPECT_EQ(test, owned[0].nmissed + owned[1].nmissed, 0);
 
-	/* Also when it is another one that has been stopped. */
+	/* Also while the instances of another return probe are released. */
 	owned[0].kp.addr = NULL;
 	owned[1].kp.addr = NULL;
 	ASSERT_RETURN_PROBED(test, &owned[0]);
@@ -135,9 +137,9 @@ static void what_gives_instances_back_is_probed(struct kunit *test)
 	for (unsigned int i = 0; i < 5; i++) {
 		r->kp.addr = NULL;
 		ASSERT_RETURN_PROBED(test, r);
-		kpt_put_to_sleep(test, HOST, 8);
+		kpt_start_sleepers(test, HOST, 8);
 		unregister_kretprobe(r);
-		EXPECT_WAKING(test);
+		EXPECT_SLEEPERS_RETURN(test);
 	}
 	KUNIT_EXPECT_EQ(test, owned[0].nmissed + owned[1].nmissed, 0);
 	kpt_expect_load(test);
@@ -148,8 +150,8 @@ static void what_gives_instances_back_is_probed(struct kunit *test)
 }
 
 static struct kunit_case kretprobes_load_cases[] = {
-	KUNIT_CASE_SLOW(return_probes_come_and_go_under_load),
-	KUNIT_CASE_SLOW(what_gives_instances_back_is_probed),
+	KUNIT_CASE_SLOW(return_probes_are_cycled_under_load),
+	KUNIT_CASE_SLOW(release_of_instances_is_probed),
 	{ }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Each allocation of a return probe's registration fails once. */
+/* Each allocation fails once while return probes are registered or unregistered. */
 #include <linux/string.h>
 
 #include "memory.h"
@@ -18,7 +18,7 @@ static void memory_runs_out_for_return_probes(struct kunit *test)
 
 	kpt_need_failslab(test);
 	if (!OWN_RETURN_PROBES)
-		kunit_skip(test, "rethook warns of that");
+		kunit_skip(test, "rethook warns when memory runs out");
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('u', TARGET->symbol));
 	for (unsigned int nth = 1; failed; nth++) {
 		for (i = 0; i < ARRAY_SIZE(all); i++) {
@@ -33,7 +33,7 @@ static void memory_runs_out_for_return_probes(struct kunit *test)
 		EXPECT_CALL(test, TARGET, err ? "uU" : "ruUR");
 		EXPECT_CALL(test, TRACED, err ? "" : "sS");
 		EXPECT_CALL(test, OTHER_TRACED, err ? "" : "tT");
-		if (!err) {	/* there are allocations that we can do without */
+		if (!err) {	/* some allocations are optional */
 			unregister_kretprobes(all, ARRAY_SIZE(all));
 			continue;
 		}

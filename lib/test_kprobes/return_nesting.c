@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Calls and returns that a handler does not see, as another one runs. */
+/* Calls and returns while a handler runs: of the handler itself, or of an interrupt. */
 #include <linux/preempt.h>
 
 #include "actions.h"
+#include "hosts.h"
 #include "interrupt.h"
 #include "return_nesting.h"
 #include "return_probes.h"
@@ -14,7 +15,7 @@ static void call_in_handler(struct test_kretprobe *p, struct kretprobe_instance 
 		kpt_note('!');
 }
 
-/* What a handler runs into is missed where it is entered, and counted there. */
+/* A call that a handler makes is missed at the function's entry, and counted there. */
 static void return_handler_calls_a_probed_function(struct kunit *test)
 {
 	const struct place *place = test->param_value;
@@ -41,7 +42,10 @@ static void return_handler_calls_a_probed_function(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->kp.nmissed, 1);
 }
 
-/* Return probe 's' is not registered, 't' is, 'u' is disabled; for the others see there. */
+/*
+ * Write '-' to the journal for each change that a handler is refused, eight in all: see
+ * kpt_try_to_change_probes(). 's' is not registered, 't' is enabled and 'u' disabled.
+ */
 static void try_to_change_return_probes(void)
 {
 	struct kretprobe *s = &kpt_test_kretprobe('s')->rp;
@@ -98,12 +102,14 @@ static void return_handler_cannot_change_probes(struct kunit *test)
 	EXPECT_CALL(test, OTHER_TARGET, "scuUS");
 }
 
+/* To be used as on_return. */
 void kpt_interrupt_return_handler(struct test_kretprobe *p, struct kretprobe_instance *ri,
 				  struct pt_regs *regs)
 {
 	kpt_wait_for_interrupt();
 }
 
+/* Take the interrupt, unless interrupts are off: @p->data says so. */
 static int interrupt_entry_handler(struct test_kretprobe *p, struct kretprobe_instance *ri,
 				   struct pt_regs *regs)
 {
@@ -114,8 +120,8 @@ static int interrupt_entry_handler(struct test_kretprobe *p, struct kretprobe_in
 }
 
 /*
- * An interrupt that lands in a handler and calls a probed function: its return
- * is seen by those that have opted in, the others have missed its entry.
+ * An interrupt of a handler calls a probed function. Return probes that have opted in see
+ * the call return, the others miss its entry.
  */
 static void return_handler_is_interrupted(struct kunit *test)
 {
@@ -164,7 +170,7 @@ int kpt_be_interrupted_inside(void *unused)
 	return VISITED;
 }
 
-/* Not inside of a handler, it is just a call. */
+/* While no handler runs, the interrupt's call is like any other. */
 static void probed_function_is_interrupted(struct kunit *test)
 {
 	const struct host *host = test->param_value;

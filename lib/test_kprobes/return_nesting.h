@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Handlers of return probes, and return-probed functions, that are interrupted. */
+/* Return handlers and return-probed functions that are interrupted. */
 #ifndef _TEST_KPROBES_RETURN_NESTING_H
 #define _TEST_KPROBES_RETURN_NESTING_H
 

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Return probes of a test, functions to return-probe, and tasks inside of these. */
-#include <linux/err.h>
-#include <linux/kallsyms.h>
-#include <linux/kthread.h>
+/* Return probes of a test. */
 #include <linux/ptrace.h>
 #include <linux/sched.h>
-#include <linux/sched/task.h>
 #include <linux/string.h>
 
+#include "hosts.h"
 #include "return_probes.h"
+#include "sleepers.h"
 
 static struct test_kretprobe return_probes[5];
 
-static int on_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+static int entry_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct test_kretprobe *p = container_of(get_kretprobe(ri), struct test_kretprobe, rp);
 
@@ -23,7 +21,7 @@ static int on_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return p->on_entry ? p->on_entry(p, ri, regs) : 0;
 }
 
-static int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+static int return_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct test_kretprobe *p = container_of(get_kretprobe(ri), struct test_kretprobe, rp);
 
@@ -43,161 +41,20 @@ struct test_kretprobe *kpt_test_kretprobe(char name)
 	return &return_probes[name - 'r'];
 }
 
-/* Make the return probe called @name one with both handlers. */
+/* Prepare return probe @name, with both handlers. */
 struct kretprobe *kpt_return_probe(char name, const char *symbol)
 {
 	struct kretprobe *rp = &kpt_test_kretprobe(name)->rp;
 
 	rp->kp.symbol_name = symbol;
-	rp->entry_handler = on_entry;
-	rp->handler = on_return;
+	rp->entry_handler = entry_handler;
+	rp->handler = return_handler;
 	return rp;
-}
-
-/*
- * Functions in which a test can do something. They have that called as a
- * notifier, and return what it returns.
- */
-
-noinline __noclone int kprobes_test_host(struct raw_notifier_head *chain,
-					 unsigned long up, unsigned long down, void *data)
-{
-	int result = raw_notifier_call_chain(chain, up, data);
-
-	OPTIMIZER_HIDE_VAR(result);
-	return result;
-}
-
-const struct host kpt_hosts[HOSTS] = {
-	{ "kprobes_test_host", kprobes_test_host },
-	{ "raw_notifier_call_chain_robust", raw_notifier_call_chain_robust },
-};
-
-KUNIT_ARRAY_PARAM_DESC(host, kpt_hosts, symbol);
-
-const void *kpt_host_gen_params(const void *prev, char *desc)
-{
-	return host_gen_params(prev, desc);
-}
-
-static u8 unprobed_hosts[ARRAY_SIZE(kpt_hosts)][TEXT_BYTES];
-
-static const void *host_text(unsigned int i)
-{
-	const void *start = dereference_function_descriptor(kpt_hosts[i].call);
-
-	OPTIMIZER_HIDE_VAR(start);	/* see kpt_text() */
-	return start;
-}
-
-/**
- * struct visit - A call of a host
- * @nb:		What the host calls.
- * @inside:	What is done then.
- */
-struct visit {
-	struct notifier_block nb;
-	int (*inside)(void *data);
-};
-
-static int run_inside(struct notifier_block *nb, unsigned long action, void *data)
-{
-	return container_of(nb, struct visit, nb)->inside(data);
-}
-
-/* Do something inside of a host, and return what the host returned. */
-noinline __noclone int kprobes_test_visit(const struct host *host,
-					  int (*inside)(void *data), void *data)
-{
-	struct visit visit = { .nb.notifier_call = run_inside, .inside = inside };
-	struct raw_notifier_head chain = { .head = RCU_INITIALIZER(&visit.nb) };
-	int result = host->call(&chain, 0, 0, data);
-
-	OPTIMIZER_HIDE_VAR(result);
-	return result;
-}
-
-int kpt_do_nothing_inside(void *unused)
-{
-	return VISITED;
-}
-
-void kpt_expect_visit(struct kunit *test, const struct host *host, int (*inside)(void *data),
-		      void *data, const char *events, int line)
-{
-	kpt_clear_journal();
-	KUNIT_EXPECT_EQ_MSG(test, kprobes_test_visit(host, inside, data), VISITED,
-			    "at line %d", line);
-	KUNIT_EXPECT_STREQ_MSG(test, kpt_journal, events, "at line %d", line);
-}
-
-struct sleeper kpt_sleepers[200];
-static unsigned int number_of_sleepers;
-static DECLARE_COMPLETION(morning);
-
-int kpt_sleep_inside(void *sleeper)
-{
-	complete(&((struct sleeper *)sleeper)->arrived);
-	wait_for_completion_timeout(&morning, PATIENCE);
-	return VISITED;
-}
-
-int kpt_exit_inside(void *sleeper)
-{
-	complete(&((struct sleeper *)sleeper)->arrived);
-	kthread_exit(VISITED);
-}
-
-static int be_sleeper(void *sleeper)
-{
-	struct sleeper *s = sleeper;
-	int result = kprobes_test_visit(s->host, s->inside, s);
-
-	OPTIMIZER_HIDE_VAR(result);
-	return result;
-}
-
-/* Start a task, and wait until it is inside of the host. */
-struct task_struct *kpt_send_task(struct kunit *test, const struct host *host,
-				  int (*inside)(void *sleeper))
-{
-	struct sleeper *s = &kpt_sleepers[number_of_sleepers];
-
-	KUNIT_ASSERT_LT(test, number_of_sleepers, ARRAY_SIZE(kpt_sleepers));
-	s->host = host;
-	s->inside = inside;
-	init_completion(&s->arrived);
-	s->task = kthread_create(be_sleeper, s, "kprobes_test");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(s->task));
-	get_task_struct(s->task);
-	number_of_sleepers++;
-	wake_up_process(s->task);
-	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&s->arrived, PATIENCE));
-	return s->task;
-}
-
-void kpt_put_to_sleep(struct kunit *test, const struct host *host, unsigned int count)
-{
-	while (count--)
-		kpt_send_task(test, host, kpt_sleep_inside);
-}
-
-/* Let the visits of all sleepers end. Returns how many did not end well. */
-unsigned int kpt_wake_sleepers(void)
-{
-	unsigned int bad = 0;
-
-	complete_all(&morning);
-	while (number_of_sleepers)
-		bad += kthread_stop_put(kpt_sleepers[--number_of_sleepers].task) != VISITED;
-	reinit_completion(&morning);
-	return bad;
 }
 
 int kpt_start_return_suite(struct kunit_suite *suite)
 {
-	for (unsigned int i = 0; i < ARRAY_SIZE(kpt_hosts); i++)
-		memcpy(unprobed_hosts[i], host_text(i), TEXT_BYTES);
+	kpt_save_host_text();
 	return kpt_start_suite(suite);
 }
 
@@ -210,27 +67,16 @@ int kpt_start_return_test(struct kunit *test)
 void kpt_end_return_test(struct kunit *test)
 {
 	struct kretprobe *all[ARRAY_SIZE(return_probes)];
-	unsigned int i;
 
 	kpt_wake_sleepers();
-	for (i = 0; i < ARRAY_SIZE(return_probes); i++)
+	for (unsigned int i = 0; i < ARRAY_SIZE(return_probes); i++)
 		all[i] = &return_probes[i].rp;
 	unregister_kretprobes(all, ARRAY_SIZE(all));
 	kpt_end_test(test);
-	for (i = 0; i < ARRAY_SIZE(kpt_hosts); i++)
-		KUNIT_EXPECT_MEMEQ(test, host_text(i), unprobed_hosts[i], TEXT_BYTES);
+	kpt_expect_host_text(test);
 }
 
-int kpt_descend(void *descent)
-{
-	struct descent *d = descent;
-
-	if (!d->depth)
-		return VISITED;
-	d->depth--;
-	return kprobes_test_visit(d->host, kpt_descend, d);
-}
-
+/* Set the fields of a return probe that an earlier registration may have left set. */
 void kpt_set_stale_return_results(struct kretprobe *rp)
 {
 	kpt_set_stale_results(&rp->kp);

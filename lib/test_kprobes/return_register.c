@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What register_kretprobe() takes and what it refuses, with which error. */
+/* What register_kretprobe() accepts, and the errors with which it refuses the rest. */
 #include <linux/string.h>
 
 #include "return_probes.h"
@@ -44,7 +44,7 @@ static void return_probe_has_an_address(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kpt_is_linked(&r->kp));
 	KUNIT_EXPECT_TRUE(test, r->kp.flags & KPROBE_FLAG_ON_FUNC_ENTRY);
 
-	/* What it is set to means the same function. */
+	/* The address that registration has set can be registered. */
 	s->kp.addr = r->kp.addr;
 	ASSERT_RETURN_PROBED(test, s);
 	KUNIT_EXPECT_PTR_EQ(test, s->kp.addr, r->kp.addr);
@@ -56,7 +56,7 @@ static void only_entries_are_return_probed(struct kunit *test)
 	struct kretprobe *r = kpt_return_probe('r', NULL);
 	unsigned long entry = (unsigned long)kpt_text(TRACED);
 
-	OPTIMIZER_HIDE_VAR(entry);	/* no address inside of it in any table */
+	OPTIMIZER_HIDE_VAR(entry);	/* see kpt_text() */
 	for (unsigned int offset = 17; offset < 25; offset++) {
 		r->kp.addr = (kprobe_opcode_t *)(entry + offset);
 		EXPECT_RETURN_REFUSED(test, r, -EINVAL);
@@ -70,12 +70,12 @@ static void only_entries_are_return_probed(struct kunit *test)
 
 /**
  * struct bad_return_probe - A return probe that is refused
- * @desc:	Why.
- * @symbol:	Of it.
- * @offset:	Of it.
- * @data_size:	Of it.
- * @maxactive:	Of it.
- * @err:	The result.
+ * @desc:	What is wrong with it.
+ * @symbol:	Its symbol.
+ * @offset:	Its offset.
+ * @data_size:	Its size of data.
+ * @maxactive:	Its number of instances.
+ * @err:	What register_kretprobe() returns.
  */
 struct bad_return_probe {
 	const char *desc;
@@ -101,14 +101,22 @@ static const struct bad_return_probe bad_return_probes[] = {
 
 KUNIT_ARRAY_PARAM_DESC(bad_return_probe, bad_return_probes, desc);
 
+/* Prepare return probe @name as a bad one. */
+static struct kretprobe *bad_return_probe(char name, const struct bad_return_probe *bad)
+{
+	struct kretprobe *rp = kpt_return_probe(name, bad->symbol);
+
+	rp->kp.offset = bad->offset;
+	rp->data_size = bad->data_size;
+	rp->maxactive = bad->maxactive;
+	return rp;
+}
+
 static void bad_return_probe_is_refused(struct kunit *test)
 {
 	const struct bad_return_probe *bad = test->param_value;
-	struct kretprobe *r = kpt_return_probe('r', bad->symbol);
+	struct kretprobe *r = bad_return_probe('r', bad);
 
-	r->kp.offset = bad->offset;
-	r->data_size = bad->data_size;
-	r->maxactive = bad->maxactive;
 	EXPECT_RETURN_REFUSED(test, r, bad->err);
 	r->kp.flags = KPROBE_FLAG_DISABLED;
 	EXPECT_RETURN_REFUSED(test, r, bad->err);
@@ -117,31 +125,26 @@ static void bad_return_probe_is_refused(struct kunit *test)
 
 static void return_batch_is_registered(struct kunit *test)
 {
-	struct kretprobe *all[ARRAY_SIZE(kpt_places) + 1];
-	unsigned int n, i;
+	struct kretprobe *all[PLACES + 1];
+	unsigned int n;
 
-	for (n = 0; n < ARRAY_SIZE(kpt_places); n++)
+	for (n = 0; n < PLACES; n++)
 		all[n] = kpt_return_probe('r' + n, kpt_places[n].symbol);
 	all[n++] = kpt_return_probe('v', TRACED->symbol);
 
-	for (int round = 0; round < 2; round++) {
+	for (int i = 0; i < 2; i++) {
 		KUNIT_ASSERT_EQ(test, register_kretprobes(all, n), 0);
-		EXPECT_CALL(test, TARGET, "rR");
-		EXPECT_CALL(test, TRACED, "vsSV");
-		EXPECT_CALL(test, OTHER_TARGET, "tT");
-		EXPECT_CALL(test, OTHER_TRACED, "uU");
-
+		EXPECT_CALLS(test, "rR", "vsSV", "tT", "uU");
 		unregister_kretprobes(all, n);
-		for (i = 0; i < ARRAY_SIZE(kpt_places); i++)
-			EXPECT_CALL(test, &kpt_places[i], "");
-		for (i = 0; i < n; i++) {
-			KUNIT_EXPECT_FALSE(test, kpt_is_linked(&all[i]->kp));
-			all[i]->kp.addr = NULL;
+		EXPECT_CALLS(test, "", "", "", "");
+		for (unsigned int j = 0; j < n; j++) {
+			KUNIT_EXPECT_FALSE(test, kpt_is_linked(&all[j]->kp));
+			all[j]->kp.addr = NULL;
 		}
 	}
 }
 
-static void return_batch_needs_probes(struct kunit *test)
+static void empty_return_batch_is_refused(struct kunit *test)
 {
 	struct kretprobe *r = kpt_return_probe('r', TARGET->symbol);
 
@@ -166,10 +169,7 @@ static void return_batch_is_refused(struct kunit *test, const struct bad_return_
 
 	for (i = 0; i < n - 1; i++)
 		all[i < position ? i : i + 1] = kpt_return_probe('r' + i, kpt_places[i].symbol);
-	all[position] = kpt_return_probe('t', bad->symbol);
-	all[position]->kp.offset = bad->offset;
-	all[position]->data_size = bad->data_size;
-	all[position]->maxactive = bad->maxactive;
+	all[position] = bad_return_probe('t', bad);
 	for (i = 0; i < n; i++) {
 		all[i]->kp.addr = NULL;
 		all[i]->kp.flags = KPROBE_FLAG_REENTRANT;
@@ -183,7 +183,7 @@ static void return_batch_is_refused(struct kunit *test, const struct bad_return_
 	EXPECT_CALL(test, TARGET, "uU");
 	EXPECT_CALL(test, TRACED, "");
 
-	/* Without the bad one it works. */
+	/* Without the bad return probe, the batch is registered. */
 	for (i = position; i < n - 1; i++)
 		all[i] = all[i + 1];
 	KUNIT_EXPECT_EQ(test, register_kretprobes(all, n - 1), 0);
@@ -199,7 +199,7 @@ static void return_batch_is_all_or_nothing(struct kunit *test)
 		return_batch_is_refused(test, test->param_value, position);
 }
 
-static void first_error_in_a_return_array_counts(struct kunit *test)
+static void first_error_of_a_return_batch_is_returned(struct kunit *test)
 {
 	const struct bad_return_probe *bad = bad_return_probes;
 	struct kretprobe *all[3] = { kpt_return_probe('r', TARGET->symbol) };
@@ -208,14 +208,8 @@ static void first_error_in_a_return_array_counts(struct kunit *test)
 		for (unsigned int j = 0; j < ARRAY_SIZE(bad_return_probes); j++) {
 			if (i == j)
 				continue;
-			for (unsigned int k = 1; k <= 2; k++) {
-				unsigned int n = k == 1 ? i : j;
-
-				all[k] = kpt_return_probe('r' + k, bad[n].symbol);
-				all[k]->kp.offset = bad[n].offset;
-				all[k]->data_size = bad[n].data_size;
-				all[k]->maxactive = bad[n].maxactive;
-			}
+			all[1] = bad_return_probe('s', &bad[i]);
+			all[2] = bad_return_probe('t', &bad[j]);
 			KUNIT_EXPECT_EQ_MSG(test, register_kretprobes(all, 3), bad[i].err,
 					    "%s, then %s", bad[i].desc, bad[j].desc);
 		}
@@ -223,7 +217,7 @@ static void first_error_in_a_return_array_counts(struct kunit *test)
 	EXPECT_CALL(test, TARGET, "");
 }
 
-/* What was made for it is given back. */
+/* The pools of a refused batch are freed. */
 static void refused_return_probe_leaves_no_instances(struct kunit *test)
 {
 	struct kretprobe *r = kpt_return_probe('r', TARGET->symbol);
@@ -231,7 +225,7 @@ static void refused_return_probe_leaves_no_instances(struct kunit *test)
 	struct kretprobe *both[] = { r, s };
 
 	if (!OWN_RETURN_PROBES)
-		kunit_skip(test, "rethook has them");
+		kunit_skip(test, "rethook has the instances");
 	ASSERT_REGISTERED(test, kpt_probe('a', "objpool_init"));
 	ASSERT_REGISTERED(test, kpt_probe('b', "objpool_fini"));
 	kpt_clear_journal();
@@ -243,7 +237,7 @@ static void refused_return_probe_leaves_no_instances(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, kpt_journal, "aabbab");
 }
 
-/* The warning is that of probe_is_registered_once(). */
+/* The kernel has warned in probe_is_registered_once() already. */
 static void return_probe_is_registered_once(struct kunit *test)
 {
 	struct kretprobe *r = kpt_return_probe('r', TARGET->symbol);
@@ -270,7 +264,7 @@ static void return_probe_is_registered_once(struct kunit *test)
 	EXPECT_CALL(test, TARGET, "");
 }
 
-static void unregistered_return_probe_is_left_alone(struct kunit *test)
+static void unregistered_return_probe_is_ignored(struct kunit *test)
 {
 	const struct place *place = test->param_value;
 	struct kretprobe *r = kpt_return_probe('r', place->symbol);
@@ -285,7 +279,7 @@ static void unregistered_return_probe_is_left_alone(struct kunit *test)
 	unregister_kretprobe(r);
 	KUNIT_EXPECT_MEMEQ(test, r, &given, sizeof(given));
 
-	/* Where another one is, and in an array with some that are registered. */
+	/* Also at the address of others, and in a batch with registered return probes. */
 	ASSERT_RETURN_PROBED(test, s);
 	ASSERT_RETURN_PROBED(test, t);
 	r->kp.addr = s->kp.addr;
@@ -298,7 +292,7 @@ static void unregistered_return_probe_is_left_alone(struct kunit *test)
 	unregister_kretprobe(t);
 	KUNIT_EXPECT_NULL(test, t->kp.addr);
 
-	/* One that has been refused. */
+	/* Also a return probe that was refused. */
 	r->data_size = KRETPROBE_MAX_DATA_SIZE + 1;
 	KUNIT_EXPECT_EQ(test, register_kretprobe(r), -E2BIG);
 	unregister_kretprobe(r);
@@ -311,12 +305,12 @@ static struct kunit_case kretprobes_register_cases[] = {
 	KUNIT_CASE(only_entries_are_return_probed),
 	KUNIT_CASE_PARAM(bad_return_probe_is_refused, bad_return_probe_gen_params),
 	KUNIT_CASE(return_batch_is_registered),
-	KUNIT_CASE(return_batch_needs_probes),
+	KUNIT_CASE(empty_return_batch_is_refused),
 	KUNIT_CASE_PARAM(return_batch_is_all_or_nothing, bad_return_probe_gen_params),
-	KUNIT_CASE(first_error_in_a_return_array_counts),
+	KUNIT_CASE(first_error_of_a_return_batch_is_returned),
 	KUNIT_CASE(refused_return_probe_leaves_no_instances),
 	KUNIT_CASE(return_probe_is_registered_once),
-	KUNIT_CASE_PARAM(unregistered_return_probe_is_left_alone, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(unregistered_return_probe_is_ignored, kpt_place_gen_params),
 	{ }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tasks that sleep, migrate or end inside of a return-probed function; instances. */
+/* Instances of return probes, while tasks sleep, migrate or exit in probed functions. */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/err.h>
@@ -9,10 +9,12 @@
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 
+#include "hosts.h"
 #include "linger.h"
 #include "return_probes.h"
+#include "sleepers.h"
 
-static int doze(void *unused)
+static int sleep_a_moment(void *unused)
 {
 	schedule_timeout_uninterruptible(1);
 	return VISITED;
@@ -23,9 +25,9 @@ static void probed_function_sleeps(struct kunit *test)
 	const struct host *host = test->param_value;
 
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', host->symbol));
-	kpt_put_to_sleep(test, host, 1);
-	EXPECT_VISIT(test, host, doze, NULL, "rR");
-	EXPECT_WAKING(test);
+	kpt_start_sleepers(test, host, 1);
+	EXPECT_VISIT(test, host, sleep_a_moment, NULL, "rR");
+	EXPECT_SLEEPERS_RETURN(test);
 	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->entries), 2);
 	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), 2);
 	KUNIT_EXPECT_EQ(test, kpt_test_kretprobe('r')->rp.nmissed, 0);
@@ -51,7 +53,7 @@ static void compare_cpu(struct test_kretprobe *p, struct kretprobe_instance *ri,
 		kpt_note('!');
 }
 
-/* An instance that comes back on another CPU is as good as any. */
+/* An instance that was returned on another CPU can be taken again on this one. */
 static void probed_function_migrates(struct kunit *test)
 {
 	const struct host *host = test->param_value;
@@ -71,15 +73,15 @@ static void probed_function_migrates(struct kunit *test)
 	set_cpus_allowed_ptr(current, cpu_possible_mask);
 }
 
-static bool is_seen(const struct host *host)
+static bool return_is_seen(const struct host *host)
 {
 	kpt_clear_journal();
 	kprobes_test_visit(host, kpt_do_nothing_inside, NULL);
 	return !strcmp(kpt_journal, "rR");
 }
 
-/* A while after it has ended, its instances are free again. */
-static void task_ends_in_a_probed_function(struct kunit *test)
+/* Some time after the task has exited, its instance is free again. */
+static void task_exits_in_a_probed_function(struct kunit *test)
 {
 	const struct host *host = test->param_value;
 	struct kretprobe *r = kpt_return_probe('r', host->symbol);
@@ -88,9 +90,9 @@ static void task_ends_in_a_probed_function(struct kunit *test)
 	r->maxactive = 1;
 	ASSERT_RETURN_PROBED(test, r);
 	for (int i = 0; i < 3; i++) {
-		kpt_send_task(test, host, kpt_exit_inside);
-		EXPECT_WAKING(test);
-		while (!is_seen(host) && time_before(jiffies, end))
+		kpt_start_task(test, host, kpt_exit_inside);
+		EXPECT_SLEEPERS_RETURN(test);
+		while (!return_is_seen(host) && time_before(jiffies, end))
 			usleep_range(100, 200);
 		KUNIT_EXPECT_STREQ(test, kpt_journal, "rR");
 		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->entries), 2 * (i + 1));
@@ -98,8 +100,8 @@ static void task_ends_in_a_probed_function(struct kunit *test)
 	}
 }
 
-/* A number that the caller gives is that of instances, no more and no less. */
-static void maxactive_is_kept(struct kunit *test)
+/* With maxactive, there are exactly as many instances. */
+static void maxactive_is_exact(struct kunit *test)
 {
 	const struct host *host = test->param_value;
 	struct kretprobe *r = kpt_return_probe('r', host->symbol);
@@ -107,23 +109,22 @@ static void maxactive_is_kept(struct kunit *test)
 	r->maxactive = 12;
 	ASSERT_RETURN_PROBED(test, r);
 	for (int i = 1; i <= 3; i++) {
-		kpt_put_to_sleep(test, host, 17);
-		EXPECT_WAKING(test);
+		kpt_start_sleepers(test, host, 17);
+		EXPECT_SLEEPERS_RETURN(test);
 		KUNIT_EXPECT_EQ(test, r->nmissed, 5 * i);
 		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->entries), 12 * i);
 		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), 12 * i);
 	}
-	kpt_put_to_sleep(test, host, 12);
-	EXPECT_WAKING(test);
+	kpt_start_sleepers(test, host, 12);
+	EXPECT_SLEEPERS_RETURN(test);
 	KUNIT_EXPECT_EQ(test, r->nmissed, 15);
 }
 
 /*
- * Without such a number there are enough, at the latest when as many have been
- * needed before. Making more takes a moment, which a task that comes to sleep
- * does not give.
+ * Without maxactive, the pool grows to what has been needed so far. Calls may be missed
+ * while it grows, which takes a moment in process context.
  */
-static void instances_become_more(struct kunit *test)
+static void pool_grows(struct kunit *test)
 {
 	unsigned int initial = max(10, 2 * num_possible_cpus());
 	const struct host *host = test->param_value;
@@ -131,32 +132,33 @@ static void instances_become_more(struct kunit *test)
 	int missed = 0;
 
 	if (IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK) || initial > ARRAY_SIZE(kpt_sleepers) / 3)
-		kunit_skip(test, "there are as many as there will be");
+		kunit_skip(test, "the pool does not grow, or has too many instances already");
 	ASSERT_RETURN_PROBED(test, r);
 	for (unsigned int i = 0; i < ARRAY_SIZE(kpt_sleepers); i++) {
-		kpt_send_task(test, host, kpt_sleep_inside);
+		kpt_start_task(test, host, kpt_sleep_inside);
 		if (r->nmissed != missed)
 			msleep(20);
 		missed = r->nmissed;
 	}
-	EXPECT_WAKING(test);
+	EXPECT_SLEEPERS_RETURN(test);
 	KUNIT_EXPECT_LT(test, missed, 10);
 
 	atomic_set(&kpt_test_kretprobe('r')->returns, 0);
-	kpt_put_to_sleep(test, host, ARRAY_SIZE(kpt_sleepers));
-	EXPECT_WAKING(test);
+	kpt_start_sleepers(test, host, ARRAY_SIZE(kpt_sleepers));
+	EXPECT_SLEEPERS_RETURN(test);
 	KUNIT_EXPECT_EQ(test, r->nmissed, missed);
-	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), ARRAY_SIZE(kpt_sleepers));
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns),
+			ARRAY_SIZE(kpt_sleepers));
 }
 
 static void call_in_flight_at_registration_is_not_seen(struct kunit *test)
 {
 	const struct host *host = test->param_value;
 
-	kpt_put_to_sleep(test, host, 2);
+	kpt_start_sleepers(test, host, 2);
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', host->symbol));
 	EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, "rR");
-	EXPECT_WAKING(test);
+	EXPECT_SLEEPERS_RETURN(test);
 	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), 1);
 }
 
@@ -168,14 +170,15 @@ static int count_late_return(struct kretprobe_instance *ri, struct pt_regs *regs
 	return 0;
 }
 
-static void destroy(void *rp)
+static void destroy_return_probe(void *rp)
 {
 	unregister_kretprobe(rp);
 	memset(rp, 0x5a, sizeof(struct kretprobe));
 	kfree(rp);
 }
 
-static struct kretprobe *create(struct kunit *test, const struct host *host, int maxactive)
+static struct kretprobe *create_return_probe(struct kunit *test, const struct host *host,
+					     int maxactive)
 {
 	struct kretprobe *rp = kzalloc(sizeof(*rp), GFP_KERNEL);
 	int err;
@@ -189,11 +192,11 @@ static struct kretprobe *create(struct kunit *test, const struct host *host, int
 	if (err)
 		kfree(rp);
 	KUNIT_ASSERT_EQ(test, err, 0);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, destroy, rp), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, destroy_return_probe, rp), 0);
 	return rp;
 }
 
-/* The memory of a return probe is its owner's at once, even if calls are in flight. */
+/* An unregistered return probe may be freed at once, even if calls are in flight. */
 static void call_outlives_its_return_probe(struct kunit *test)
 {
 	const struct host *host = test->param_value;
@@ -204,17 +207,17 @@ static void call_outlives_its_return_probe(struct kunit *test)
 		struct kretprobe *older, *newer;
 
 		r->kp.addr = NULL;
-		older = create(test, host, 0);
+		older = create_return_probe(test, host, 0);
 		ASSERT_RETURN_PROBED(test, r);
-		newer = create(test, host, 2);
-		kpt_put_to_sleep(test, host, 3);
+		newer = create_return_probe(test, host, 2);
+		kpt_start_sleepers(test, host, 3);
 		KUNIT_EXPECT_EQ(test, newer->nmissed, 1);
-		kunit_release_action(test, destroy, older);
-		kunit_release_action(test, destroy, newer);
+		kunit_release_action(test, destroy_return_probe, older);
+		kunit_release_action(test, destroy_return_probe, newer);
 		if (i == 1)
 			unregister_kretprobe(r);
 		EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, i == 1 ? "" : "rR");
-		EXPECT_WAKING(test);
+		EXPECT_SLEEPERS_RETURN(test);
 		EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, i == 1 ? "" : "rR");
 		KUNIT_EXPECT_EQ(test, atomic_read(&late_returns), 0);
 		unregister_kretprobe(r);
@@ -222,7 +225,7 @@ static void call_outlives_its_return_probe(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), 10);
 }
 
-static int linger_at_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+static int linger_in_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	kpt_linger();
 	return 0;
@@ -237,8 +240,8 @@ static void unregistering_waits_for_return_handlers(struct kunit *test)
 		kunit_skip(test, "needs two CPUs");
 	for (int entry = 0; entry < 2; entry++) {
 		r->kp.addr = NULL;
-		r->entry_handler = entry ? linger_at_return : NULL;
-		r->handler = entry ? NULL : linger_at_return;
+		r->entry_handler = entry ? linger_in_handler : NULL;
+		r->handler = entry ? NULL : linger_in_handler;
 		ASSERT_RETURN_PROBED(test, r);
 		kpt_begin_lingering(test, place);
 		unregister_kretprobe(r);
@@ -247,10 +250,10 @@ static void unregistering_waits_for_return_handlers(struct kunit *test)
 }
 
 /**
- * struct hog - A task that gives nobody else its CPU
- * @host:	Where it makes instances run short before.
- * @ready:	It has done so.
- * @done:	It has ended.
+ * struct hog - A task that keeps its CPU for itself
+ * @host:	The host that it calls first, so often that instances run short.
+ * @ready:	Whether it has called the host.
+ * @done:	Whether it has released the CPU.
  */
 static struct hog {
 	const struct host *host;
@@ -258,11 +261,14 @@ static struct hog {
 	bool done;
 } hog;
 
-static int be_hog(void *unused)
+static int hog_thread(void *unused)
 {
-	struct descent descent = { .host = hog.host, .depth = max(10, 2 * num_possible_cpus()) };
+	struct recursion recursion = {
+		.host = hog.host,
+		.depth = max(10, 2 * num_possible_cpus()),
+	};
 
-	kprobes_test_visit(hog.host, kpt_descend, &descent);
+	kprobes_test_visit(hog.host, kpt_recurse_inside, &recursion);
 	WRITE_ONCE(hog.ready, true);
 	mdelay(300);
 	WRITE_ONCE(hog.done, true);
@@ -277,29 +283,28 @@ static void unpin_tester(void *unused)
 }
 
 /*
- * What a return probe that has run short of instances has left to process context is done
- * when it has been unregistered: it is about memory that is freed then. That cannot be while
- * a hog has the CPU.
+ * A return probe that runs short of instances queues work, which uses memory that is freed
+ * when the return probe is unregistered. So unregistering waits for the work, which cannot
+ * run while the hog has the CPU.
  */
 static void unregistering_waits_for_work(struct kunit *test)
 {
-	unsigned int cpu = cpumask_last(cpu_online_mask);
+	unsigned int first = cpumask_first(cpu_online_mask), last = cpumask_last(cpu_online_mask);
 	struct kretprobe *r = kpt_return_probe('r', HOST->symbol);
 	struct task_struct *task;
 	unsigned long start;
 	bool done, late;
 
 	if (IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK) || num_online_cpus() < 2)
-		kunit_skip(test, "needs instances that become more, and two CPUs");
-	KUNIT_ASSERT_EQ(test, 0, set_cpus_allowed_ptr(current,
-						      cpumask_of(cpumask_first(cpu_online_mask))));
+		kunit_skip(test, "needs a pool that grows, and two CPUs");
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(first)), 0);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unpin_tester, NULL), 0);
 	ASSERT_RETURN_PROBED(test, r);
 	hog = (struct hog){ .host = HOST };
-	task = kthread_create(be_hog, NULL, "kprobes_hog");
+	task = kthread_create(hog_thread, NULL, "kprobes_hog");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	get_task_struct(task);
-	set_cpus_allowed_ptr(task, cpumask_of(cpu));
+	set_cpus_allowed_ptr(task, cpumask_of(last));
 	sched_set_fifo(task);
 	wake_up_process(task);
 	while (!READ_ONCE(hog.ready))
@@ -310,16 +315,16 @@ static void unregistering_waits_for_work(struct kunit *test)
 	late = time_after(jiffies, start + HZ / 2);
 	kthread_stop_put(task);
 	if (late)
-		kunit_skip(test, "others may have got the hog's CPU meanwhile");
+		kunit_skip(test, "other tasks may have got the hog's CPU");
 	KUNIT_EXPECT_TRUE(test, done);
 }
 
 static struct kunit_case kretprobes_tasks_cases[] = {
 	KUNIT_CASE_PARAM(probed_function_sleeps, kpt_host_gen_params),
 	KUNIT_CASE_PARAM(probed_function_migrates, kpt_host_gen_params),
-	KUNIT_CASE_PARAM(task_ends_in_a_probed_function, kpt_host_gen_params),
-	KUNIT_CASE_PARAM(maxactive_is_kept, kpt_host_gen_params),
-	KUNIT_CASE_PARAM(instances_become_more, kpt_host_gen_params),
+	KUNIT_CASE_PARAM(task_exits_in_a_probed_function, kpt_host_gen_params),
+	KUNIT_CASE_PARAM(maxactive_is_exact, kpt_host_gen_params),
+	KUNIT_CASE_PARAM(pool_grows, kpt_host_gen_params),
 	KUNIT_CASE_PARAM(call_in_flight_at_registration_is_not_seen, kpt_host_gen_params),
 	KUNIT_CASE_PARAM(call_outlives_its_return_probe, kpt_host_gen_params),
 	KUNIT_CASE_PARAM(unregistering_waits_for_return_handlers, kpt_place_gen_params),
