@@ -75,6 +75,7 @@ static const struct forbidden_symbol {
 	{ "kretprobe_put_uncached", OWN_RETURN_PROBES },
 	{ "kretprobe_find_ret_addr", OWN_RETURN_PROBES },
 	{ "__kretprobe_trampoline", OWN_RETURN_PROBES },
+	{ "__cfi_kprobes_test_target", IS_ENABLED(CONFIG_CFI_CLANG) },
 	{ "preempt_schedule_notrace", IS_ENABLED(CONFIG_X86) && IS_ENABLED(CONFIG_PREEMPTION) },
 #ifdef CONFIG_X86
 	{ "kprobe_int3_handler", true },
@@ -115,32 +116,32 @@ static void forbidden_symbol_is_not_probed(struct kunit *test)
 	EXPECT_REFUSED(test, kpt_probe('a', symbol->name), -EINVAL);
 }
 
+/**
+ * struct blacklisted - A function of the tests that must not be probed
+ * @symbol:	The function's symbol.
+ * @function:	The function.
+ */
+static const struct blacklisted {
+	const char *symbol;
+	u64 (*function)(u64 arg);
+} blacklisted[] = {
+	{ "kprobes_test_blacklisted", kprobes_test_blacklisted },
+	{ "kprobes_test_noinstr", kprobes_test_noinstr },
+	{ "kprobes_test_idle", kprobes_test_idle },	/* RCU may not be watching there */
+};
+
+KUNIT_ARRAY_PARAM_DESC(blacklisted, blacklisted, symbol);
+
 static void blacklisted_function_is_not_probed(struct kunit *test)
 {
-	struct kprobe *a = kpt_probe('a', "kprobes_test_blacklisted");
+	const struct blacklisted *b = test->param_value;
+	struct kprobe *a = kpt_probe('a', b->symbol);
 
 	EXPECT_REFUSED(test, a, -EINVAL);
-	EXPECT_REFUSED(test, kpt_probe('a', "kprobes_test_noinstr"), -EINVAL);
-	/* RCU may not be watching a CPU that idles. */
-	EXPECT_REFUSED(test, kpt_probe('a', "kprobes_test_idle"), -EINVAL);
-
-	/* Nor at any offset. */
 	a->symbol_name = NULL;
-	for (a->offset = 0; a->offset < 8; a->offset++) {
-		a->addr = (kprobe_opcode_t *)kprobes_test_blacklisted;
+	a->addr = (kprobe_opcode_t *)b->function;
+	for (a->offset = 0; a->offset < 8; a->offset++)
 		EXPECT_REFUSED(test, a, -EINVAL);
-		a->addr = (kprobe_opcode_t *)kprobes_test_noinstr;
-		EXPECT_REFUSED(test, a, -EINVAL);
-		a->addr = (kprobe_opcode_t *)kprobes_test_idle;
-		EXPECT_REFUSED(test, a, -EINVAL);
-	}
-}
-
-static void cfi_preamble_is_not_probed(struct kunit *test)
-{
-	if (!IS_ENABLED(CONFIG_CFI_CLANG))
-		kunit_skip(test, "no CFI");
-	EXPECT_REFUSED(test, kpt_probe('a', "__cfi_kprobes_test_target"), -EINVAL);
 }
 
 static void kernel_init_text_is_not_probed(struct kunit *test)
@@ -152,7 +153,7 @@ static void kernel_init_text_is_not_probed(struct kunit *test)
 	EXPECT_REFUSED(test, a, -EINVAL);
 }
 
-/* The kernel warns of each way once. */
+/* The kernel warns once of a registered probe, and once of a probe twice in a batch. */
 static void probe_is_registered_once(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
@@ -244,8 +245,7 @@ static struct kunit_case kprobes_register_cases[] = {
 	KUNIT_CASE(address_must_have_a_symbol),
 	KUNIT_CASE(data_is_not_probed),
 	KUNIT_CASE_PARAM(forbidden_symbol_is_not_probed, forbidden_symbol_gen_params),
-	KUNIT_CASE(blacklisted_function_is_not_probed),
-	KUNIT_CASE(cfi_preamble_is_not_probed),
+	KUNIT_CASE_PARAM(blacklisted_function_is_not_probed, blacklisted_gen_params),
 	KUNIT_CASE(kernel_init_text_is_not_probed),
 	KUNIT_CASE(probe_is_registered_once),
 	KUNIT_CASE_PARAM(rewritten_probe_is_registered_once, kpt_place_gen_params),
