@@ -339,47 +339,49 @@ static void handler_of_optimized_probe_may_fault(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (long)kpt_test_probe('a')->data, -EFAULT);
 }
 
+/* The handler of probe 'a' at @caller calls TARGET, where 'b' is and, if @shared, 'c'. */
+static void expect_hits_missed(struct kunit *test, const struct place *caller, bool shared)
+{
+	struct kprobe *a = kpt_probe('a', caller->symbol);
+	struct kprobe *b = &kpt_test_probe('b')->kp;
+	struct kprobe *c = kpt_probe('c', TARGET->symbol);
+	bool same = caller == TARGET;
+
+	kpt_test_probe('a')->act = kpt_act_call_target;
+	kpt_test_probe('a')->data = 3;
+	a->addr = NULL;
+	c->addr = NULL;
+	ASSERT_REGISTERED(test, a);
+	if (shared)
+		ASSERT_REGISTERED(test, c);
+	ASSERT_OPTIMIZED(test, b);
+	KUNIT_EXPECT_EQ(test, kprobe_optimized(a), !kprobe_ftrace(a));
+
+	b->nmissed = 0;
+	c->nmissed = 0;
+	EXPECT_CALL(test, caller, !same ? "a" : shared ? "cab" : "ab");
+	KUNIT_EXPECT_EQ(test, b->nmissed, 3);
+	KUNIT_EXPECT_EQ(test, a->nmissed, same ? 3 : 0);
+	KUNIT_EXPECT_EQ(test, c->nmissed, shared ? 3 : 0);
+
+	/* The missed hits have not changed the state of later ones. */
+	kpt_test_probe('a')->act = NULL;
+	KUNIT_EXPECT_EQ(test, kpt_call(caller), caller->result);
+	KUNIT_EXPECT_EQ(test, b->nmissed, 3);
+	unregister_kprobe(a);
+	unregister_kprobe(c);
+	EXPECT_CALL(test, TARGET, "b");
+}
+
 /* The hits of a handler are missed and counted, whether its own probe is optimized or not. */
 static void handler_calls_an_optimized_function(struct kunit *test)
 {
 	static const struct place * const callers[] = { TARGET, OTHER_TARGET, TRACED };
-	struct kprobe *b = kpt_probe('b', TARGET->symbol);
-	struct kprobe *c = kpt_probe('c', TARGET->symbol);
 
-	ASSERT_REGISTERED(test, b);
-	for (unsigned int i = 0; i < 2 * ARRAY_SIZE(callers); i++) {
-		const struct place *caller = callers[i / 2];
-		bool same = caller == TARGET, shared = i % 2;
-		struct kprobe *a = kpt_probe('a', caller->symbol);
-
-		kpt_test_probe('a')->act = kpt_act_call_target;
-		kpt_test_probe('a')->data = 3;
-		a->addr = NULL;
-		ASSERT_REGISTERED(test, a);
-		if (shared) {
-			c->addr = NULL;
-			ASSERT_REGISTERED(test, c);
-		}
-		ASSERT_OPTIMIZED(test, b);
-		KUNIT_EXPECT_EQ(test, kprobe_optimized(a), !kprobe_ftrace(a));
-
-		b->nmissed = 0;
-		c->nmissed = 0;
-		kpt_clear_journal();
-		KUNIT_EXPECT_EQ(test, kpt_call(caller), caller->result);
-		KUNIT_EXPECT_STREQ(test, kpt_journal, !same ? "a" : shared ? "cab" : "ab");
-		KUNIT_EXPECT_EQ(test, b->nmissed, 3);
-		KUNIT_EXPECT_EQ(test, a->nmissed, same ? 3 : 0);
-		KUNIT_EXPECT_EQ(test, c->nmissed, shared ? 3 : 0);
-
-		/* The missed hits have not changed the state of later ones. */
-		kpt_test_probe('a')->act = NULL;
-		KUNIT_EXPECT_EQ(test, kpt_call(caller), caller->result);
-		KUNIT_EXPECT_EQ(test, b->nmissed, 3);
-		unregister_kprobe(a);
-		if (shared)
-			unregister_kprobe(c);
-		EXPECT_CALL(test, TARGET, "b");
+	ASSERT_REGISTERED(test, kpt_probe('b', TARGET->symbol));
+	for (unsigned int i = 0; i < ARRAY_SIZE(callers); i++) {
+		expect_hits_missed(test, callers[i], false);
+		expect_hits_missed(test, callers[i], true);
 	}
 }
 

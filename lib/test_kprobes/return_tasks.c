@@ -277,6 +277,24 @@ static int hog_thread(void *unused)
 	return 0;
 }
 
+/* Returns when the hog has @cpu for itself. */
+static struct task_struct *start_hog(struct kunit *test, const struct host *host,
+				     unsigned int cpu)
+{
+	struct task_struct *task;
+
+	hog = (struct hog){ .host = host };
+	task = kthread_create(hog_thread, NULL, "kprobes_hog");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	set_cpus_allowed_ptr(task, cpumask_of(cpu));
+	sched_set_fifo(task);
+	wake_up_process(task);
+	while (!READ_ONCE(hog.ready))
+		cpu_relax();
+	return task;
+}
+
 static void unpin_tester(void *unused)
 {
 	set_cpus_allowed_ptr(current, cpu_possible_mask);
@@ -300,15 +318,7 @@ static void unregistering_waits_for_work(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(first)), 0);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unpin_tester, NULL), 0);
 	ASSERT_RETURN_PROBED(test, r);
-	hog = (struct hog){ .host = HOST };
-	task = kthread_create(hog_thread, NULL, "kprobes_hog");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	get_task_struct(task);
-	set_cpus_allowed_ptr(task, cpumask_of(last));
-	sched_set_fifo(task);
-	wake_up_process(task);
-	while (!READ_ONCE(hog.ready))
-		cpu_relax();
+	task = start_hog(test, HOST, last);
 	start = jiffies;
 	unregister_kretprobe(r);
 	done = READ_ONCE(hog.done);
