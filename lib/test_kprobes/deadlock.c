@@ -3,6 +3,7 @@
  * Handlers must not register or change probes: the task that they interrupt may hold
  * kprobe_mutex.
  */
+#include <linux/sched.h>
 #include <linux/string.h>
 
 #include "actions.h"

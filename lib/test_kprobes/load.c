@@ -4,6 +4,7 @@
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/kthread.h>
+#include <linux/sched.h>
 #include <linux/sched/task.h>
 #include <linux/string.h>
 

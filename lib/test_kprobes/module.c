@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Probes in the text of a module that is being loaded or unloaded. */
+#include <linux/bug.h>
 #include <linux/init.h>
 #include <linux/module.h>
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Hits while a handler runs: of the handler itself, or of an interrupt. */
+#include <linux/sched.h>
+
 #include "actions.h"
 #include "interrupt.h"
 #include "probes.h"

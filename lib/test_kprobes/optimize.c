@@ -7,6 +7,7 @@
  * Which sites can be optimized depends on the architecture. On x86 TARGET can be.
  */
 #include <linux/delay.h>
+#include <linux/sched.h>
 
 #include "actions.h"
 #include "interrupt.h"

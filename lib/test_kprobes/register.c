@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What register_kprobe() accepts, and the errors with which it refuses the rest. */
 #include <linux/jiffies.h>
-#include <linux/string.h>
+#include <linux/kernel.h>
 
 #include "probes.h"
 

@@ -6,10 +6,8 @@
  */
 #include <linux/bug.h>
 #include <linux/jump_label.h>
-#include <linux/kallsyms.h>
 #include <linux/module.h>
 #include <linux/static_call.h>
-#include <linux/string.h>
 
 #include "probes.h"
 #include "reserved.h"

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Return probes are registered and unregistered while all CPUs call their functions. */
-#include <linux/cpumask.h>
+#include <linux/cleanup.h>
 #include <linux/delay.h>
 #include <linux/irq_work.h>
 #include <linux/llist.h>
+#include <linux/preempt.h>
+#include <linux/string.h>
 
 #include "hosts.h"
 #include "load.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Calls and returns while a handler runs: of the handler itself, or of an interrupt. */
+#include <linux/irqflags.h>
 #include <linux/preempt.h>
 
 #include "actions.h"

@@ -3,11 +3,13 @@
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/err.h>
-#include <linux/irq_work.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
+#include <linux/minmax.h>
+#include <linux/sched.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 
 #include "hosts.h"
 #include "linger.h"

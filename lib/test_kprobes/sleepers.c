@@ -3,6 +3,7 @@
 #include <linux/compiler.h>
 #include <linux/err.h>
 #include <linux/kthread.h>
+#include <linux/sched.h>
 #include <linux/sched/task.h>
 
 #include "probes.h"

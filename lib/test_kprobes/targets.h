@@ -3,7 +3,6 @@
 #ifndef _TEST_KPROBES_TARGETS_H
 #define _TEST_KPROBES_TARGETS_H
 
-#include <linux/compiler.h>
 #include <linux/kconfig.h>
 #include <linux/types.h>
 
