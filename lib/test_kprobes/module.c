@@ -125,7 +125,7 @@ static void init_text_is_probed_until_it_is_freed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, enable_kprobe(early), -EINVAL);
 	KUNIT_EXPECT_EQ(test, early->flags, flags);
 
-	/* It does not become disabled, which would last when it is registered again. */
+	/* Disabling it sets no flag, which would last when it is registered again. */
 	KUNIT_EXPECT_EQ(test, disable_kprobe(early), 0);
 	KUNIT_EXPECT_EQ(test, early->flags, flags);
 

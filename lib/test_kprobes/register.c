@@ -153,7 +153,7 @@ static void kernel_init_text_is_not_probed(struct kunit *test)
 	EXPECT_REFUSED(test, a, -EINVAL);
 }
 
-/* The kernel warns once of a registered probe, and once of a probe twice in a batch. */
+/* The kernel warns of a probe that is registered twice, but only the first time. */
 static void probe_is_registered_once(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
