@@ -57,10 +57,12 @@ static void data_is_not_probed(struct kunit *test)
  * @name:	The function's symbol.
  * @exists:	Whether this kernel has the function.
  */
-static const struct forbidden_symbol {
+struct forbidden_symbol {
 	const char *name;
 	bool exists;
-} forbidden_symbols[] = {
+};
+
+static const struct forbidden_symbol forbidden_symbols[] = {
 	{ "get_kprobe", true },
 	{ "kprobe_pre_handlers", true },
 	{ "kprobe_post_handlers", true },
@@ -121,10 +123,12 @@ static void forbidden_symbol_is_not_probed(struct kunit *test)
  * @symbol:	The function's symbol.
  * @function:	The function.
  */
-static const struct blacklisted {
+struct blacklisted {
 	const char *symbol;
 	u64 (*function)(u64 arg);
-} blacklisted[] = {
+};
+
+static const struct blacklisted blacklisted[] = {
 	{ "kprobes_test_blacklisted", kprobes_test_blacklisted },
 	{ "kprobes_test_noinstr", kprobes_test_noinstr },
 	{ "kprobes_test_idle", kprobes_test_idle },	/* RCU may not be watching there */

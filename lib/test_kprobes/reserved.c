@@ -96,13 +96,15 @@ static unsigned long find_warning(void)
  * @result:	What @function returns for ARG.
  * @early_error: What register_kprobe() returned in the module's init function.
  */
-static struct reserved_insn {
+struct reserved_insn {
 	const char *desc;
 	unsigned long (*find)(void);
 	u64 (*function)(u64 arg);
 	u64 result;
 	int early_error;
-} reserved_insns[] = {
+};
+
+static struct reserved_insn reserved_insns[] = {
 #ifdef CONFIG_JUMP_LABEL
 	{ "jump label", find_jump_label, kprobes_test_branch, ARG },
 #endif
