@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The entry of a function: with ENDBR, with the call of ftrace, with neither. */
+/* The entry of a function: with ENDBR, with the call of ftrace, or with neither. */
 #include <asm/text-patching.h>
 
-#include "snippets.h"
+#include "../probes.h"
+#include "functions.h"
 
 /* A function without ENDBR. */
 void kprobes_test_plain(void);
 
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_plain\n"
-    ".type kprobes_test_plain, @function\n"
-    "kprobes_test_plain:\n"
-    "	nopl 8(%rax, %rax)\n"
-    ASM_RET
-    ".size kprobes_test_plain, . - kprobes_test_plain\n"
-    ".popsection\n");
+__KPT_ASM_FUNCTION(kprobes_test_plain,
+		   "nopl 8(%rax, %rax)\n"
+		   ASM_RET);
 
+/*
+ * Expect that a probe at @offset of @symbol is put at offset @at, and is told whether that
+ * is the function's entry; the same if it is registered by its address.
+ */
 static void expect_entry(struct kunit *test, const char *symbol, unsigned int offset,
 			 unsigned int at, bool entry)
 {
@@ -43,8 +42,8 @@ static void expect_entry(struct kunit *test, const char *symbol, unsigned int of
 	a->addr = NULL;
 }
 
-/* The entry is after ENDBR, which the CPU has to find. */
-static void entry_is_behind_endbr(struct kunit *test)
+/* The CPU must find ENDBR where an indirect branch goes. */
+static void entry_is_after_endbr(struct kunit *test)
 {
 	expect_entry(test, "kprobes_test_frame", 0, ENDBR_SIZE, true);
 	expect_entry(test, "kprobes_test_frame", ENDBR_SIZE, ENDBR_SIZE, true);
@@ -55,7 +54,7 @@ static void entry_is_behind_endbr(struct kunit *test)
 	expect_entry(test, "kprobes_test_plain", 5, 5, false);
 }
 
-/* After ENDBR there is the call of ftrace: one instruction, whether in use or not. */
+/* After ENDBR comes the call of ftrace: one instruction, in use or not. */
 static void inside_of_entry_is_not_probed(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', "mktime64");
@@ -76,7 +75,7 @@ static void inside_of_entry_is_not_probed(struct kunit *test)
 }
 
 static struct kunit_case kprobes_x86_entry_cases[] = {
-	KUNIT_CASE(entry_is_behind_endbr),
+	KUNIT_CASE(entry_is_after_endbr),
 	KUNIT_CASE(inside_of_entry_is_not_probed),
 	{ }
 };

@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Faults of a probed instruction are fixed up as those of an unprobed one. */
+/* A fault of a probed instruction reaches the same fixup as without a probe. */
 #include <linux/mman.h>
 #include <linux/mm.h>
+#include <linux/ptrace.h>
+
+#include <asm/processor-flags.h>
 
 #include "snippets.h"
 
-static const struct fault {
+/**
+ * struct fault - A fault that has a fixup
+ * @desc:	Description.
+ * @snippet:	The snippet with the instruction that faults.
+ * @address:	The address at which it faults.
+ */
+struct fault {
 	const char *desc;
 	const char *snippet;
 	unsigned long address;
-} faults[] = {
+};
+
+static const struct fault faults[] = {
 	{ "load, page fault", "fault_load", (unsigned long)BAD_ADDRESS },
 	{ "load, not canonical", "fault_load", BIT(63) },
 	{ "store, page fault", "fault_store", (unsigned long)BAD_ADDRESS },
@@ -39,7 +50,7 @@ static struct cpu_state *expect_unprobed_fault(struct kunit *test, const struct 
 	return expected;
 }
 
-/* The fixup is reached as if there were no probe, and the instruction has not run. */
+/* The fixup finds the state in front of the instruction, and no post handler is called. */
 static void fault_is_fixed_up(struct kunit *test)
 {
 	const struct fault *fault = test->param_value;
@@ -53,15 +64,15 @@ static void fault_is_fixed_up(struct kunit *test)
 		for (unsigned int i = 0; i < INPUTS; i++) {
 			run_fault(fault, i);
 			KUNIT_ASSERT_STREQ(test, kpt_journal, "a");
-			kpt_expect_state(test, &expected[i], post ? "with a post handler" : "probed",
-					 i);
+			kpt_expect_state(test, &expected[i],
+					 post ? "with a post handler" : "probed", i);
 			EXPECT_CALL(test, TARGET, "b");
 		}
 		unregister_kprobe(a);
 	}
 }
 
-/* Some more so in a handler. */
+/* A hit inside a handler calls no handlers, but its instruction may fault all the same. */
 static void skipped_fault_is_fixed_up(struct kunit *test)
 {
 	const struct fault *fault = test->param_value;
@@ -83,7 +94,7 @@ static void skipped_fault_is_fixed_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, b->nmissed, 1);
 }
 
-/* A fault that is dealt with lets the instruction run again, and the probe be hit again. */
+/* After a fault that maps the page, the instruction runs again: the probe is hit twice. */
 static void fault_may_sleep(struct kunit *test)
 {
 	struct kprobe *a = kpt_snippet_probe('a', kpt_find_snippet("fault_user"), true);
@@ -103,7 +114,7 @@ static void fault_may_sleep(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, kpt_state.flags & X86_EFLAGS_IF);
 	}
 
-	/* The same without a post handler. */
+	/* Without a post handler, on the next page. */
 	unregister_kprobe(a);
 	a = kpt_snippet_probe('a', kpt_find_snippet("fault_user"), false);
 	ASSERT_REGISTERED(test, a);

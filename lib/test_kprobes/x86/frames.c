@@ -1,47 +1,54 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Stack traces from handlers; probes at all instructions of a function. */
+/* Stack traces from handlers, and probes at all instructions of a function. */
 #include <linux/sched.h>
 #include <linux/time.h>
 
 #include <asm/unwind.h>
 
 #include "frames.h"
-#include "snippets.h"
+#include "functions.h"
 
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_frame\n"
-    ".type kprobes_test_frame, @function\n"
-    "kprobes_test_frame:\n"
-    ASM_ENDBR
-    "	push %rbx\n"
-    "	push %r12\n"
-    "	lea 1(%rdi), %rax\n"
-    "	pop %r12\n"
-    "	pop %rbx\n"
-    ANNOTATE_RETPOLINE_SAFE
-    "	ret\n"
-    "	int3\n"
-    ".size kprobes_test_frame, . - kprobes_test_frame\n"
-    ".popsection\n");
+KPT_ASM_FUNCTION(kprobes_test_frame,
+		 "push %rbx\n"
+		 "push %r12\n"
+		 "lea 1(%rdi), %rax\n"
+		 "pop %r12\n"
+		 "pop %rbx\n"
+		 RETURN);
 
 const unsigned int kpt_frame_offsets[FRAME_INSNS] = { 0, 1, 3, 7, 9, 10 };
 
+const struct place kpt_frame_place = {
+	"kprobes_test_frame", kprobes_test_frame, kprobes_test_frame, ARG + 1
+};
+
+/* Prepare probe @name at instruction @insn of kprobes_test_frame(), with a pre handler. */
 struct kprobe *kpt_frame_probe(char name, unsigned int insn)
 {
-	struct kprobe *kp = kpt_post_probe(name, "kprobes_test_frame");
+	struct kprobe *kp = kpt_probe(name, "kprobes_test_frame");
 
+	kp->addr = NULL;
 	kp->offset = ENDBR_SIZE + kpt_frame_offsets[insn];
+	kp->post_handler = NULL;
 	return kp;
 }
 
-static void neighbours_are_probed(struct kunit *test)
+/* Prepare such a probe with a post handler, too. */
+struct kprobe *kpt_post_frame_probe(char name, unsigned int insn)
+{
+	struct kprobe *kp = kpt_frame_probe(name, insn);
+
+	kp->post_handler = kpt_post_handler;
+	return kp;
+}
+
+static void each_insn_is_probed(struct kunit *test)
 {
 	struct kprobe *all[FRAME_INSNS];
 	unsigned int i;
 
 	for (i = 0; i < FRAME_INSNS; i++)
-		all[i] = kpt_frame_probe('a' + i, i);
+		all[i] = kpt_post_frame_probe('a' + i, i);
 	KUNIT_ASSERT_EQ(test, register_kprobes(all, FRAME_INSNS), 0);
 	EXPECT_CALL(test, &kpt_frame_place, "aAbBcCdDeEfF");
 	for (i = 0; i < FRAME_INSNS; i += 2)
@@ -73,7 +80,7 @@ static noinline __noclone u64 kprobes_test_traced_outer(u64 arg)
 unsigned long kpt_trace_from_here[TRACE_LENGTH], kpt_trace_from_regs[TRACE_LENGTH];
 static unsigned long post_trace_from_here[TRACE_LENGTH], post_trace_from_regs[TRACE_LENGTH];
 
-/* Addresses on the stack, up to a 0. */
+/* Walk the stack, from here or from @regs; save return addresses, and a 0. */
 void kpt_save_trace(unsigned long *trace, struct pt_regs *regs)
 {
 	struct unwind_state unwind;
@@ -98,7 +105,7 @@ static void trace_post(struct kprobe *kp, struct pt_regs *regs, unsigned long fl
 	kpt_save_trace(post_trace_from_regs, regs);
 }
 
-/* Is each of the functions, up to a NULL, called by the next one? */
+/* Expect that @trace has @functions, up to a NULL, each called by the next one. */
 void kpt_expect_trace(struct kunit *test, const unsigned long *trace,
 		      const char * const *functions, const char *what, unsigned int insn)
 {
@@ -109,10 +116,10 @@ void kpt_expect_trace(struct kunit *test, const unsigned long *trace,
 	for (; *functions; i++, functions++) {
 		KUNIT_ASSERT_NE_MSG(test, trace[i], 0, "%s: no %s, instruction %u", what,
 				    *functions, insn);
-				    KUNIT_EXPECT_TRUE_MSG(test, kpt_is_in(trace[i], *functions),
-							  "%s: %pS instead of %s, instruction %u", what,
-							  (void *)trace[i], *functions, insn);
-				    }
+		KUNIT_EXPECT_TRUE_MSG(test, kpt_is_in(trace[i], *functions),
+				      "%s: %pS instead of %s, instruction %u", what,
+				      (void *)trace[i], *functions, insn);
+	}
 }
 
 static void expect_traces(struct kunit *test, const char * const *functions,
@@ -121,18 +128,18 @@ static void expect_traces(struct kunit *test, const char * const *functions,
 	kpt_expect_trace(test, kpt_trace_from_here, functions, "pre handler", insn);
 	kpt_expect_trace(test, post_trace_from_here, functions_after, "post handler", insn);
 
-	/* From registers it is walked from their caller on. */
+	/* A walk from registers begins with the caller of their function. */
 	kpt_expect_trace(test, kpt_trace_from_regs, functions + 1, "registers", insn);
 	kpt_expect_trace(test, post_trace_from_regs, functions_after + 1, "registers after", insn);
 	KUNIT_EXPECT_TRUE(test, kpt_is_in(kpt_trace_from_regs[0], functions[1]));
 	KUNIT_EXPECT_TRUE(test, kpt_is_in(post_trace_from_regs[0], functions_after[1]));
 }
 
-static void stack_is_walked(struct kunit *test)
+static void stack_is_walked_from_each_insn(struct kunit *test)
 {
 	static const char * const functions[] = {
 		"kprobes_test_frame", "kprobes_test_middle", "kprobes_test_outer",
-		"stack_is_walked", "kunit_try_run_case", NULL
+		"stack_is_walked_from_each_insn", "kunit_try_run_case", NULL
 	};
 	struct kprobe *a;
 
@@ -142,7 +149,6 @@ static void stack_is_walked(struct kunit *test)
 		bool returns = insn == FRAME_INSNS - 1;
 
 		a = kpt_frame_probe('a', insn);
-		a->addr = NULL;
 		a->post_handler = trace_post;
 		kpt_test_probe('a')->act = kpt_act_trace;
 		ASSERT_REGISTERED(test, a);
@@ -170,8 +176,8 @@ static void stack_is_walked_from_a_traced_function(struct kunit *test)
 }
 
 static struct kunit_case kprobes_x86_frames_cases[] = {
-	KUNIT_CASE(neighbours_are_probed),
-	KUNIT_CASE(stack_is_walked),
+	KUNIT_CASE(each_insn_is_probed),
+	KUNIT_CASE(stack_is_walked_from_each_insn),
 	KUNIT_CASE(stack_is_walked_from_a_traced_function),
 	{ }
 };

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Each kind of instruction does the same with a probe as without. */
+/* Each kind of instruction does the same with a probe as without one. */
+#include <linux/linkage.h>
+#include <linux/objtool.h>
+
+#include <asm/asm.h>
+#include <asm/extable_fixup_types.h>
 #include <asm/vsyscall.h>
 
 #include "snippets.h"
@@ -18,11 +23,7 @@ static void insn_does_the_same(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, a->nmissed, 0);
 		unregister_kprobe(a);
 	}
-	kpt_set_input(0);
-	kpt_clear_journal();
-	kpt_run_snippet(snippet);
-	KUNIT_EXPECT_STREQ(test, kpt_journal, "");
-	kpt_expect_state(test, &expected[0], "probed no more", 0);
+	kpt_expect_unprobed(test, snippet, expected);
 }
 
 static void skipped_insn_does_the_same(struct kunit *test)
@@ -48,7 +49,7 @@ static void inside_of_insn_is_not_probed(struct kunit *test)
 	}
 }
 
-/* The instruction after the return is INT3. */
+/* The instruction after the return is an INT3. */
 static void trap_is_not_probed(struct kunit *test)
 {
 	const struct snippet *ret = kpt_find_snippet("ret");
@@ -58,55 +59,45 @@ static void trap_is_not_probed(struct kunit *test)
 	EXPECT_REFUSED(test, a, -EOPNOTSUPP);
 }
 
-/* Instructions that are not run, and cannot be probed: where each of them is. */
+/* The offsets of instructions that cannot be probed, in a function that is never called. */
 extern const u8 kprobes_test_unprobeable_offsets[], kprobes_test_unprobeable_offsets_end[];
-void kprobes_test_unprobeable(void);
+asmlinkage void kprobes_test_unprobeable(void);
+
+#define UNPROBEABLE_TABLE(lines)					\
+	".pushsection .rodata.kprobes_test_unprobeable, \"a\"\n" lines ".popsection\n"
 
 #define UNPROBEABLE(insn)						\
 	"880:	" insn "\n"						\
-	".pushsection .rodata.kprobes_test_unprobeable, \"a\"\n"	\
-	"	.byte 880b - kprobes_test_unprobeable\n"		\
-	".popsection\n"
+	UNPROBEABLE_TABLE("	.byte 880b - kprobes_test_unprobeable\n")
 
-asm(".pushsection .rodata.kprobes_test_unprobeable, \"a\"\n"
-    "kprobes_test_unprobeable_offsets:\n"
-    ".popsection\n"
-    ".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_unprobeable\n"
-    ".type kprobes_test_unprobeable, @function\n"
-    "kprobes_test_unprobeable:\n"
-    ASM_ENDBR
-    UNPROBEABLE("iretq")
-    UNPROBEABLE("lretq")
-    UNPROBEABLE("ljmp *(%rdi)")
-    UNPROBEABLE(INDIRECT "lcall *(%rdi)")
-    UNPROBEABLE("mov %eax, %ss")
-    UNPROBEABLE("lss (%rdi), %eax")
-    UNPROBEABLE("syscall")
-    UNPROBEABLE("sysretq")
-    UNPROBEABLE("swapgs")
-    UNPROBEABLE("int $0x80")
-    UNPROBEABLE("ud1 %eax, %eax")
-    UNPROBEABLE("xbegin .")
-    UNPROBEABLE("mov 0(%eip), %eax")
-    RETURN
-    "	int3\n"
-    ".size kprobes_test_unprobeable, . - kprobes_test_unprobeable\n"
-    ".popsection\n"
-    ".pushsection .rodata.kprobes_test_unprobeable, \"a\"\n"
-    "kprobes_test_unprobeable_offsets_end:\n"
-    ".popsection\n");
+asm(UNPROBEABLE_TABLE("kprobes_test_unprobeable_offsets:\n"));
+
+KPT_ASM_FUNCTION(kprobes_test_unprobeable,
+		 UNPROBEABLE("iretq")
+		 UNPROBEABLE("lretq")
+		 UNPROBEABLE("ljmp *(%rdi)")
+		 UNPROBEABLE(INDIRECT "lcall *(%rdi)")
+		 UNPROBEABLE("mov %eax, %ss")
+		 UNPROBEABLE("lss (%rdi), %eax")
+		 UNPROBEABLE("syscall")
+		 UNPROBEABLE("sysretq")
+		 UNPROBEABLE("swapgs")
+		 UNPROBEABLE("int $0x80")
+		 UNPROBEABLE("ud1 %eax, %eax")
+		 UNPROBEABLE("xbegin .")
+		 UNPROBEABLE("mov 0(%eip), %eax")
+		 RETURN);
 STACK_FRAME_NON_STANDARD(kprobes_test_unprobeable);
 
-/* They are where an instruction is: that is not what is wrong with them. */
+asm(UNPROBEABLE_TABLE("kprobes_test_unprobeable_offsets_end:\n"));
+
+/* -EOPNOTSUPP, not -EILSEQ: an instruction begins there. */
 static void unprobeable_insn_is_refused(struct kunit *test)
 {
-	unsigned long start = (unsigned long)kprobes_test_unprobeable;
+	unsigned long start = kpt_address(kprobes_test_unprobeable);
 	struct kprobe *a = kpt_probe('a', NULL);
 	const u8 *offset;
 
-	OPTIMIZER_HIDE_VAR(start);
 	for (offset = kprobes_test_unprobeable_offsets;
 	     offset < kprobes_test_unprobeable_offsets_end; offset++) {
 		a->addr = (kprobe_opcode_t *)(start + *offset);
@@ -115,36 +106,27 @@ static void unprobeable_insn_is_refused(struct kunit *test)
 	}
 }
 
-/* A load whose fixup decodes it, and must not find a breakpoint. */
+/* A load whose fixup decodes it: it would find the breakpoint. */
 void kprobes_test_zeropad(void);
 
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_zeropad\n"
-    ".type kprobes_test_zeropad, @function\n"
-    "kprobes_test_zeropad:\n"
-    ASM_ENDBR
-    "880:	mov (%rdi), %rax\n"
-    "881:	mov %rax, %rdx\n"
-    RETURN
-    "	int3\n"
-    ".size kprobes_test_zeropad, . - kprobes_test_zeropad\n"
-    ".popsection\n"
-    _ASM_EXTABLE_TYPE(880b, 881b, EX_TYPE_ZEROPAD));
+KPT_ASM_FUNCTION(kprobes_test_zeropad,
+		 "880:	mov (%rdi), %rax\n"
+		 "881:	mov %rax, %rdx\n"
+		 RETURN
+		 _ASM_EXTABLE_TYPE(880b, 881b, EX_TYPE_ZEROPAD));
 
 static void load_with_zero_padding_is_not_probed(struct kunit *test)
 {
-	unsigned long start = (unsigned long)kprobes_test_zeropad;
+	unsigned long start = kpt_address(kprobes_test_zeropad);
 	struct kprobe *a = kpt_probe('a', NULL);
 
-	OPTIMIZER_HIDE_VAR(start);
 	a->addr = (kprobe_opcode_t *)(start + ENDBR_SIZE);
 	EXPECT_REFUSED(test, a, -EOPNOTSUPP);
 	a->addr = (kprobe_opcode_t *)(start + ENDBR_SIZE + 3);
 	ASSERT_REGISTERED(test, a);
 }
 
-/* Covered by a symbol, and executable, but not the kernel's. */
+/* It is executable, and a symbol covers it, but it is not kernel text. */
 static void vsyscall_page_is_not_probed(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', NULL);

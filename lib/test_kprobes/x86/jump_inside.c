@@ -1,61 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Handlers let execution go on inside of what a jump displaces. */
+/* Handlers let execution continue at an instruction that a jump displaces. */
 #include <linux/ptrace.h>
 #include <linux/string.h>
 
 #include "../optimize.h"
 #include "../return_probes.h"
+#include "functions.h"
 #include "jump_snippets.h"
 
 /*
- * Each instruction adds another bit. A jump at the first of them displaces the next
- * two. It is called with what it adds to.
+ * Return @arg with the lowest five bits, of which each instruction adds another one. A
+ * jump at the first of these displaces the next two.
  */
 u64 kprobes_test_bits(u64 arg);
 
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_bits\n"
-    ".type kprobes_test_bits, @function\n"
-    "kprobes_test_bits:\n"
-    ASM_ENDBR
-    "	mov %rdi, %rax\n"
-    "	add $1, %al\n"
-    "	add $2, %al\n"
-    "	add $4, %al\n"
-    "	add $8, %al\n"
-    "	add $16, %al\n"
-    RETURN
-    "	int3\n"
-    ".size kprobes_test_bits, . - kprobes_test_bits\n"
-    ".popsection\n");
+KPT_ASM_FUNCTION(kprobes_test_bits,
+		 "mov %rdi, %rax\n"
+		 "add $1, %al\n"
+		 "add $2, %al\n"
+		 "add $4, %al\n"
+		 "add $8, %al\n"
+		 "add $16, %al\n"
+		 RETURN);
 
-/* Where the instruction is that adds bit @n, and what is left when it goes on there. */
+/* Offset of the instruction that adds bit @n. */
 #define BIT_OFFSET(n)	(ENDBR_SIZE + 3 + 2 * (n))
 #define BITS		5
 
 static unsigned long bits_address(unsigned int n)
 {
-	unsigned long start = (unsigned long)kprobes_test_bits;
-
-	OPTIMIZER_HIDE_VAR(start);
-	return start + BIT_OFFSET(n);
+	return kpt_address(kprobes_test_bits) + BIT_OFFSET(n);
 }
 
-/* What is added by the instructions from that of bit @n on. */
+/* Return what the instructions add from bit @n on. */
 static u64 bits_from(unsigned int n)
 {
 	return BIT(BITS) - BIT(n);
 }
 
-/* @data is which bit to go on with. */
+/* Continue at the instruction of bit @p->data. */
 static int go_to_bit(struct test_probe *p, struct pt_regs *regs)
 {
 	regs->ip = bits_address(p->data);
 	return 1;
 }
 
-static void go_to_bit_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+static void post_go_to_bit(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
 {
 	struct test_probe *p = container_of(kp, struct test_probe, kp);
 
@@ -82,39 +72,39 @@ static void expect_bits(struct kunit *test, u64 expected, const char *events, co
 	KUNIT_EXPECT_STREQ_MSG(test, kpt_journal, events, "%s", how);
 }
 
-static void expect_all_ways_on(struct kunit *test, const char *events, const char *how)
+static void expect_all_targets(struct kunit *test, const char *events, const char *how)
 {
-	/* Not to itself: there it would be hit again, and so on. */
+	/* Not 0, the probed instruction itself: the probe would be hit again and again. */
 	for (unsigned int n = 1; n < BITS; n++) {
 		kpt_test_probe('a')->data = n;
 		expect_bits(test, bits_from(n), events, how);
 	}
 }
 
-/* An instruction is skipped: usual, and at a breakpoint nothing but a change of ip. */
-static void handler_goes_on_in_what_is_displaced(struct kunit *test)
+/* A usual way to skip an instruction, which needs only a change of ip at a breakpoint. */
+static void handler_continues_at_displaced_insn(struct kunit *test)
 {
 	struct kprobe *a = bit_probe('a', 0), *b = bit_probe('b', 0);
 
 	kpt_test_probe('a')->act = go_to_bit;
 	ASSERT_REGISTERED(test, b);
 	ASSERT_REGISTERED(test, a);
-	expect_all_ways_on(test, "a", "breakpoint, of two");
+	expect_all_targets(test, "a", "breakpoint, of two");
 	ASSERT_OPTIMIZED(test, a);
-	expect_all_ways_on(test, "a", "jump, of two");
+	expect_all_targets(test, "a", "jump, of two");
 	unregister_kprobe(b);
-	expect_all_ways_on(test, "a", "breakpoint");
+	expect_all_targets(test, "a", "breakpoint");
 	ASSERT_OPTIMIZED(test, a);
-	expect_all_ways_on(test, "a", "jump");
+	expect_all_targets(test, "a", "jump");
 	kpt_test_probe('a')->act = NULL;
 	expect_bits(test, bits_from(0), "a", "jump");
 }
 
-static void post_handler_goes_on_in_what_is_displaced(struct kunit *test)
+static void post_handler_continues_at_displaced_insn(struct kunit *test)
 {
 	struct kprobe *a = bit_probe('a', 0);
 
-	a->post_handler = go_to_bit_after;
+	a->post_handler = post_go_to_bit;
 	ASSERT_REGISTERED(test, a);
 	for (int optimized = 0; optimized < 2; optimized++) {
 		for (unsigned int n = 1; n < BITS; n++) {
@@ -127,24 +117,16 @@ static void post_handler_goes_on_in_what_is_displaced(struct kunit *test)
 	}
 }
 
-/* A function from which a handler goes to the other one. */
+/* A function whose probe has a handler that continues in kprobes_test_bits(). */
 u64 kprobes_test_from_elsewhere(u64 arg);
 
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_from_elsewhere\n"
-    ".type kprobes_test_from_elsewhere, @function\n"
-    "kprobes_test_from_elsewhere:\n"
-    ASM_ENDBR
-    "	mov %rdi, %rax\n"
-    "	add $1, %al\n"
-    "	lea (%rax, %rdi), %rax\n"
-    RETURN
-    "	int3\n"
-    ".size kprobes_test_from_elsewhere, . - kprobes_test_from_elsewhere\n"
-    ".popsection\n");
+KPT_ASM_FUNCTION(kprobes_test_from_elsewhere,
+		 "mov %rdi, %rax\n"
+		 "add $1, %al\n"
+		 "lea (%rax, %rdi), %rax\n"
+		 RETURN);
 
-static void expect_ways_from_elsewhere(struct kunit *test, bool post, const char *how)
+static void expect_all_targets_from_elsewhere(struct kunit *test, bool post, const char *how)
 {
 	u64 (*function)(u64 arg) = kprobes_test_from_elsewhere;
 
@@ -157,7 +139,7 @@ static void expect_ways_from_elsewhere(struct kunit *test, bool post, const char
 	}
 }
 
-static void other_handler_goes_on_in_what_is_displaced(struct kunit *test)
+static void handler_of_other_function_continues_at_displaced_insn(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', "kprobes_test_from_elsewhere");
 	struct kprobe *b = bit_probe('b', 0);
@@ -167,21 +149,21 @@ static void other_handler_goes_on_in_what_is_displaced(struct kunit *test)
 	for (int post = 0; post < 2; post++) {
 		a->addr = NULL;
 		a->offset = ENDBR_SIZE + 3;
-		a->post_handler = post ? go_to_bit_after : NULL;
+		a->post_handler = post ? post_go_to_bit : NULL;
 		kpt_test_probe('a')->act = post ? NULL : go_to_bit;
 		ASSERT_REGISTERED(test, a);
-		expect_ways_from_elsewhere(test, post, "from a breakpoint");
+		expect_all_targets_from_elsewhere(test, post, "from a breakpoint");
 		ASSERT_OPTIMIZED(test, a);
-		expect_ways_from_elsewhere(test, post, "from a jump");
+		expect_all_targets_from_elsewhere(test, post, "from a jump");
 		unregister_kprobe(a);
 	}
 	expect_bits(test, bits_from(0), "b", "jump");
 }
 
 static struct kunit_case optprobes_x86_inside_cases[] = {
-	KUNIT_CASE(handler_goes_on_in_what_is_displaced),
-	KUNIT_CASE(post_handler_goes_on_in_what_is_displaced),
-	KUNIT_CASE(other_handler_goes_on_in_what_is_displaced),
+	KUNIT_CASE(handler_continues_at_displaced_insn),
+	KUNIT_CASE(post_handler_continues_at_displaced_insn),
+	KUNIT_CASE(handler_of_other_function_continues_at_displaced_insn),
 	{ }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Instructions that a jump displaces do the same in the detour. */
+/* Instructions that a jump displaces do the same in its detour. */
 #include <linux/sched.h>
 #include <linux/string.h>
 
@@ -9,7 +9,7 @@
 #include "../return_probes.h"
 #include "jump_snippets.h"
 
-/* The text of the snippet under test, from the instruction on. */
+/* The text of a snippet without a probe, from the instruction on. */
 static u8 unprobed_insn[TEXT_BYTES];
 
 static const u8 *insn_text(const struct snippet *snippet)
@@ -22,7 +22,7 @@ static void keep_text(const struct snippet *snippet)
 	memcpy(unprobed_insn, insn_text(snippet), TEXT_BYTES);
 }
 
-/* What follows a breakpoint or a jump is as it was. */
+/* Expect that the text after the first @changed bytes is as it was. */
 static void expect_text(struct kunit *test, const struct snippet *snippet, unsigned int changed)
 {
 	KUNIT_EXPECT_MEMEQ(test, insn_text(snippet) + changed, unprobed_insn + changed,
@@ -45,11 +45,7 @@ static void displaced_insns_do_the_same(struct kunit *test)
 
 	unregister_kprobe(a);
 	expect_text(test, snippet, 0);
-	kpt_set_input(0);
-	kpt_clear_journal();
-	kpt_run_snippet(snippet);
-	KUNIT_EXPECT_STREQ(test, kpt_journal, "");
-	kpt_expect_state(test, &expected[0], "probed no more", 0);
+	kpt_expect_unprobed(test, snippet, expected);
 }
 
 static void expect_same_with_post(struct kunit *test, const struct snippet *snippet,
@@ -65,7 +61,7 @@ static void expect_same_with_post(struct kunit *test, const struct snippet *snip
 	}
 }
 
-/* The first one runs between the handlers, the others after them. */
+/* The first instruction runs between the handlers, the others after them. */
 static void displaced_insns_do_the_same_with_post_handlers(struct kunit *test)
 {
 	const struct snippet *snippet = test->param_value;
@@ -82,7 +78,7 @@ static void displaced_insns_do_the_same_with_post_handlers(struct kunit *test)
 	expect_same_with_post(test, snippet, expected, "baA");
 }
 
-/* Also where the detour skips the handlers, and where the breakpoint leads to the detour. */
+/* A hit inside a handler enters the detour, too, which then calls no handlers. */
 static void skipped_displaced_insns_do_the_same(struct kunit *test)
 {
 	const struct snippet *snippet = test->param_value;
@@ -90,19 +86,19 @@ static void skipped_displaced_insns_do_the_same(struct kunit *test)
 	struct kprobe *b = kpt_snippet_probe('b', snippet, false);
 	struct cpu_state *expected = kpt_unprobed_states(test, snippet);
 
-	/* In a handler some do other things than elsewhere, probed or not. */
+	/* In a handler some leave something else than elsewhere: preempt_count differs. */
 	kpt_register_skipping(test, a, snippet);
-	for (unsigned int off = 1; off < INPUTS; off += 2) {
-		kpt_set_input(off);
+	for (unsigned int i = 1; i < INPUTS; i += 2) {
+		kpt_set_input(i);
 		EXPECT_CALL(test, TRACED, "a");
-		expected[off] = kpt_state;
+		expected[i] = kpt_state;
 	}
 	ASSERT_REGISTERED(test, b);
 	ASSERT_OPTIMIZED(test, b);
 	kpt_expect_skipped(test, a, b, expected, "a");
 }
 
-/* On the way to a jump and back there are moments of which none must be seen. */
+/* The states between a breakpoint and a jump make no difference either. */
 static void insns_do_the_same_while_they_become_optimized(struct kunit *test)
 {
 	const struct snippet *snippet = test->param_value;
@@ -126,13 +122,13 @@ static void unfit_insn_keeps_its_breakpoint(struct kunit *test)
 	const struct snippet *snippet = test->param_value;
 	const struct cpu_state *expected = kpt_unprobed_states(test, snippet);
 	struct kprobe *a = kpt_snippet_probe('a', snippet, false);
-	struct kprobe *b = kpt_snippet_probe('b', kpt_find_fit("plain"), false);
+	struct kprobe *b = kpt_snippet_probe('b', PLAIN_SNIPPET, false);
 
 	keep_text(snippet);
 	ASSERT_REGISTERED(test, a);
 	ASSERT_REGISTERED(test, b);
 	ASSERT_OPTIMIZED(test, b);
-	KUNIT_ASSERT_FALSE(test, kprobe_optimized(a));	/* or it cannot be run */
+	KUNIT_ASSERT_FALSE(test, kprobe_optimized(a));	/* with a jump it must not be run */
 	KUNIT_EXPECT_EQ(test, *insn_text(snippet), INT3_INSN_OPCODE);
 	expect_text(test, snippet, INT3_INSN_SIZE);
 

@@ -1,65 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Slots, detours and displaced text stay as long as a task can be in them: the task is
- * preempted in a long string instruction there.
- */
+/* Slots, detours and displaced text stay as they are as long as a preempted task is in them. */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/sched/task.h>
 #include <linux/vmalloc.h>
 
-#include <asm/irq_regs.h>
 #include <asm/text-patching.h>
 
 #include "../load.h"
 #include "../optimize.h"
 #include "../return_probes.h"
+#include "frames.h"
+#include "functions.h"
 #include "jump_load.h"
-#include "jump_neighbours.h"
 #include "jump_snippets.h"
 
 /*
- * A function that stays for long in one instruction, and leaves it without a call or
- * a branch. A jump at that instruction, or at the one in front of it, displaces it.
+ * Return @from + @size, after one long instruction which is left without a call or a
+ * branch. A jump there, or at the NOP in front of it, displaces it.
  */
 u64 kprobes_test_reading(const void *from, size_t size);
 
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_reading\n"
-    ".type kprobes_test_reading, @function\n"
-    "kprobes_test_reading:\n"
-    ASM_ENDBR
-    "	mov %rsi, %rcx\n"
-    "	mov %rdi, %rsi\n"
-    "	nop\n"
-    "	rep lodsb\n"
-    "	mov %rsi, %rax\n"
-    RETURN
-    "	int3\n"
-    ".size kprobes_test_reading, . - kprobes_test_reading\n"
-    ".popsection\n");
+KPT_ASM_FUNCTION(kprobes_test_reading,
+		 "mov %rsi, %rcx\n"
+		 "mov %rdi, %rsi\n"
+		 "nop\n"
+		 "rep lodsb\n"
+		 "mov %rsi, %rax\n"
+		 RETURN);
 
-/* From the function's start. */
-#define READING_IN_FRONT	(ENDBR_SIZE + 3 + 3)
-#define READING			(READING_IN_FRONT + 1)
-#define READING_BEHIND		(READING + 2)
+/* Offsets of the NOP, of the long instruction, and of the one after it. */
+#define READING_NOP	(ENDBR_SIZE + 3 + 3)
+#define READING		(READING_NOP + 1)
+#define READING_NEXT	(READING + 2)
 
-/* How long it is to last: longer than it takes the optimiser to begin. */
+/* How long the instruction should take: longer than the optimiser waits before it begins. */
 #define READING_NS	(700 * NSEC_PER_MSEC)
 
 /**
- * struct reader - A task that reads
- * @from:	What it reads: the same page again and again,
- * @size:	so many bytes in all.
+ * struct reader - A task that calls kprobes_test_reading()
+ * @from:	What it reads: one page of zeros, mapped again and again.
+ * @size:	How many bytes it reads.
  * @task:	The task.
- * @entered:	It is about to call kprobes_test_reading(),
- * @left:	and has returned from there,
- * @right:	with the right value.
+ * @entered:	Whether it is about to make the call.
+ * @left:	Whether the call has returned.
+ * @right:	Whether it returned the right value. Read this after @left, with acquire.
  */
 static struct reader {
 	void *from;
@@ -76,9 +66,15 @@ static int read_for_long(void *unused)
 
 	WRITE_ONCE(reader.entered, true);
 	reader.right = kprobes_test_reading(reader.from, reader.size) == end;
-	/* So that who sees this sees what is @right. */
+	/* Pairs with has_left(): @right is visible when @left is. */
 	smp_store_release(&reader.left, true);
 	return 0;
+}
+
+static bool has_left(void)
+{
+	/* Pairs with read_for_long(). */
+	return smp_load_acquire(&reader.left);
 }
 
 static void end_reading(void *unused)
@@ -103,7 +99,7 @@ static void map_zeros(struct kunit *test, unsigned int pages)
 	KUNIT_ASSERT_NOT_NULL(test, reader.from);
 }
 
-/* Map as many pages as take so long, or nearly so if this machine is very fast. */
+/* Map as many pages as take READING_NS to read, up to 256 MiB. */
 static void prepare_reading(struct kunit *test)
 {
 	const unsigned int few = SZ_1M / PAGE_SIZE, many = SZ_256M / PAGE_SIZE;
@@ -120,6 +116,7 @@ static void prepare_reading(struct kunit *test)
 	map_zeros(test, clamp(few * READING_NS / max(fastest, 1), few, many));
 }
 
+/* Start the reader on another CPU, if there is one; return when it is reading. */
 static void begin_reading(struct kunit *test)
 {
 	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
@@ -135,11 +132,8 @@ static void begin_reading(struct kunit *test)
 	usleep_range(1000, 2000);
 }
 
-/*
- * A jump in place while the reader is where its rest is would be read as instructions
- * when it goes on.
- */
-static void expect_jump_behind_the_reader(struct kunit *test, struct kprobe *a)
+/* If the jump were there before the reader has left, it would run the jump's last bytes. */
+static void expect_jump_after_reader(struct kunit *test, struct kprobe *a)
 {
 	unsigned long start = jiffies;
 	bool jump, left;
@@ -147,8 +141,7 @@ static void expect_jump_behind_the_reader(struct kunit *test, struct kprobe *a)
 	do {
 		usleep_range(500, 1000);
 		jump = kprobe_optimized(a) || READ_ONCE(*a->addr) == JMP32_INSN_OPCODE;
-		/* Pairs with read_for_long(). What is above has been read before, on x86. */
-		left = smp_load_acquire(&reader.left);
+		left = has_left();	/* loaded after the above: x86 keeps loads in order */
 		KUNIT_ASSERT_FALSE(test, jump && !left);
 	} while (!left);
 	KUNIT_EXPECT_TRUE(test, reader.right);
@@ -158,58 +151,62 @@ static void expect_jump_behind_the_reader(struct kunit *test, struct kprobe *a)
 	KUNIT_EXPECT_EQ(test, kprobes_test_reading(reader.from, 1), (u64)reader.from + 1);
 }
 
-static void jump_waits_for_who_is_in_its_place(struct kunit *test)
+/* Prepare counting probe @i at @offset of the function that the reader calls. */
+static struct kprobe *reading_probe(unsigned int i, unsigned int offset)
 {
-	unsigned long start = (unsigned long)kprobes_test_reading;
-	struct kprobe *a;
-
-	OPTIMIZER_HIDE_VAR(start);
-	prepare_reading(test);
-	kpt_prepare_counting(test);
-	a = kpt_counting_probe(0, start + READING_IN_FRONT);
-	begin_reading(test);
-	ASSERT_REGISTERED(test, a);
-	expect_jump_behind_the_reader(test, a);
+	return kpt_counting_probe(i, kpt_address(kprobes_test_reading) + offset);
 }
 
-/* Have the reader run in the slot of @a, which the neighbour @b keeps from becoming a jump. */
-static void probe_in_slot(struct kunit *test, struct kprobe **a, struct kprobe **b)
+/* Prepare the reader and the first such probe. */
+static struct kprobe *prepare_probed_reading(struct kunit *test, unsigned int offset)
 {
-	unsigned long start = (unsigned long)kprobes_test_reading;
-
-	OPTIMIZER_HIDE_VAR(start);
 	prepare_reading(test);
 	kpt_prepare_counting(test);
-	*a = kpt_counting_probe(0, start + READING);
-	*b = kpt_counting_probe(1, start + READING_BEHIND);
+	return reading_probe(0, offset);
+}
+
+static void jump_waits_for_task_in_displaced_text(struct kunit *test)
+{
+	struct kprobe *a = prepare_probed_reading(test, READING_NOP);
+
+	begin_reading(test);
+	ASSERT_REGISTERED(test, a);
+	expect_jump_after_reader(test, a);
+}
+
+/* Register @a at the long instruction, and @b, which keeps it from becoming a jump. */
+static void probe_with_slot(struct kunit *test, struct kprobe **a, struct kprobe **b)
+{
+	*a = prepare_probed_reading(test, READING);
+	*b = reading_probe(1, READING_NEXT);
 	ASSERT_REGISTERED(test, *b);
 	ASSERT_REGISTERED(test, *a);
 	KUNIT_ASSERT_FALSE(test, kpt_becomes_optimized(*a));
 }
 
-/* The slot leads back to there. The neighbour keeps the optimiser away until somebody is in. */
-static void jump_waits_for_who_is_in_the_slot(struct kunit *test)
+/* The slot ends with a jump to displaced text. @b blocks the jump until the reader is there. */
+static void jump_waits_for_task_in_slot(struct kunit *test)
 {
 	struct kprobe *a, *b;
 
-	probe_in_slot(test, &a, &b);
+	probe_with_slot(test, &a, &b);
 	begin_reading(test);
 	while (!atomic_read(&kpt_counting[0].hits))
 		usleep_range(1000, 2000);
 	unregister_kprobe(b);
-	expect_jump_behind_the_reader(test, a);
+	expect_jump_after_reader(test, a);
 }
 
 /*
- * What a task is in stays as it is until the task has left, also when the probe has long
- * been gone. Others get slots meanwhile, in which the task would run something else.
+ * Expect that the reader ends well though its probe is gone. New probes get slots
+ * meanwhile: in a slot that is freed too early, the reader would run one of these.
  */
 static void expect_undisturbed_reader(struct kunit *test)
 {
 	struct kprobe *all[FRAME_INSNS];
 
 	for (unsigned int i = 0; i < FRAME_INSNS; i++)
-		all[i] = kpt_frame_probe('a' + i, i);
+		all[i] = kpt_post_frame_probe('a' + i, i);
 	for (int round = 0; round < 3; round++) {
 		for (unsigned int i = 0; i < FRAME_INSNS; i++)
 			all[i]->addr = NULL;
@@ -220,13 +217,13 @@ static void expect_undisturbed_reader(struct kunit *test)
 	}
 	if (READ_ONCE(reader.left))
 		kunit_skip(test, "the reader has left too early");
-	/* Pairs with the release by the reader. */
-	while (!smp_load_acquire(&reader.left))
+	while (!has_left())
 		usleep_range(1000, 2000);
 	KUNIT_EXPECT_TRUE(test, reader.right);
 }
 
-static void be_hit_by_reader(struct kunit *test)
+/* Start the reader; return when it has hit the probe, and is in the slot or detour. */
+static void begin_probed_reading(struct kunit *test)
 {
 	unsigned long end = jiffies + PATIENCE;
 
@@ -236,80 +233,68 @@ static void be_hit_by_reader(struct kunit *test)
 	usleep_range(1000, 2000);
 }
 
-static void slot_is_kept_for_who_is_in_it(struct kunit *test)
+static void slot_is_kept_while_task_is_in_it(struct kunit *test)
 {
 	struct kprobe *a, *b;
 
-	probe_in_slot(test, &a, &b);
-	be_hit_by_reader(test);
+	probe_with_slot(test, &a, &b);
+	begin_probed_reading(test);
 	unregister_kprobe(a);
 	unregister_kprobe(b);
 	expect_undisturbed_reader(test);
 }
 
-static void detour_is_kept_for_who_is_in_it(struct kunit *test)
+static void detour_is_kept_while_task_is_in_it(struct kunit *test)
 {
-	unsigned long start = (unsigned long)kprobes_test_reading;
-	struct kprobe *a;
+	struct kprobe *a = prepare_probed_reading(test, READING_NOP);
 
-	OPTIMIZER_HIDE_VAR(start);
-	prepare_reading(test);
-	kpt_prepare_counting(test);
-	a = kpt_counting_probe(0, start + READING_IN_FRONT);
 	ASSERT_REGISTERED(test, a);
 	ASSERT_OPTIMIZED(test, a);
-	be_hit_by_reader(test);
+	begin_probed_reading(test);
 	unregister_kprobe(a);
 	expect_undisturbed_reader(test);
 }
 
-/* Detours that fill some pages. */
-#define CROWD	50
+/* Probes with enough detours to fill some pages. */
+#define FILLERS	50
 
-static struct kprobe crowd[CROWD];
+static struct kprobe fillers[FILLERS];
 
-static void crowd_comes(struct kunit *test)
+static void register_fillers(struct kunit *test)
 {
-	unsigned long start = (unsigned long)kprobes_test_many;
-
-	OPTIMIZER_HIDE_VAR(start);
-	memset(crowd, 0, sizeof(crowd));
-	for (unsigned int i = 0; i < CROWD; i++) {
-		crowd[i].addr = (kprobe_opcode_t *)start + ENDBR_SIZE + 2 + i * JMP32_INSN_SIZE;
-		crowd[i].pre_handler = kpt_count_one_of_many;
-		ASSERT_REGISTERED(test, &crowd[i]);
-	}
-	ASSERT_OPTIMIZED(test, &crowd[0]);
+	memset(fillers, 0, sizeof(fillers));
+	kpt_init_many_probes(fillers, FILLERS);
+	for (unsigned int i = 0; i < FILLERS; i++)
+		ASSERT_REGISTERED(test, &fillers[i]);
+	ASSERT_OPTIMIZED(test, &fillers[0]);
 }
 
-static void crowd_goes(void *unused)
+static void unregister_fillers(void *unused)
 {
-	for (unsigned int i = 0; i < CROWD; i++)
-		unregister_kprobe(&crowd[i]);
+	for (unsigned int i = 0; i < FILLERS; i++)
+		unregister_kprobe(&fillers[i]);
 }
 
 /*
- * One that no longer suits the probes, and is to be replaced. It is the only one in its page,
- * which is freed with it.
+ * With a post handler, @b needs another detour than @a. The old one is the only one in its
+ * page when the fillers are gone: the page is freed with it.
  */
-static void old_detour_is_kept_for_who_is_in_it(struct kunit *test)
+static void replaced_detour_is_kept_while_task_is_in_it(struct kunit *test)
 {
-	unsigned long start = (unsigned long)kprobes_test_reading;
 	struct kprobe *a, *b;
 
-	OPTIMIZER_HIDE_VAR(start);
 	prepare_reading(test);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, crowd_goes, NULL), 0);
-	crowd_comes(test);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unregister_fillers, NULL), 0);
+	register_fillers(test);
 	kpt_prepare_counting(test);
-	a = kpt_counting_probe(0, start + READING_IN_FRONT);
-	b = kpt_counting_probe(1, start + READING_IN_FRONT);
-	b->post_handler = kpt_do_nothing_after;
+	a = reading_probe(0, READING_NOP);
+	b = reading_probe(1, READING_NOP);
+	b->post_handler = kpt_post_nothing;
 	ASSERT_REGISTERED(test, a);
 	ASSERT_OPTIMIZED(test, a);
-	kunit_release_action(test, crowd_goes, NULL);
-	msleep(1000);	/* until their detours are free */
-	be_hit_by_reader(test);
+	kunit_release_action(test, unregister_fillers, NULL);
+	msleep(1000);	/* until their detours are freed */
+	begin_probed_reading(test);
 	ASSERT_REGISTERED(test, b);
 	KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
 	msleep(200);
@@ -317,22 +302,16 @@ static void old_detour_is_kept_for_who_is_in_it(struct kunit *test)
 	ASSERT_OPTIMIZED(test, b);
 }
 
-/*
- * A handler sends a task into the text that a jump is going to displace, after the grace
- * period for the tasks in that text has begun: the task must not run there.
- */
+/* Continue at the long instruction, in text that a jump at the NOP is going to displace. */
 static int go_to_reading(struct kprobe *kp, struct pt_regs *regs)
 {
 	atomic_inc(&container_of(kp, struct counting_probe, kp)->hits);
-	regs->ip = (unsigned long)kp->addr + READING - READING_IN_FRONT;
+	regs->ip = (unsigned long)kp->addr + READING - READING_NOP;
 	return 1;
 }
 
-/*
- * Keeps a grace period of RCU-tasks from ending: it never gives up its CPU by itself. To
- * be asked for it, by cond_resched(), is not to do it.
- */
-static int keep_tasks_waiting(void *unused)
+/* Keep a grace period of RCU-tasks from ending: cond_resched() is no voluntary switch. */
+static int hold_off_rcu_tasks(void *unused)
 {
 	while (!READ_ONCE(kpt_load.stop))
 		cond_resched();
@@ -341,24 +320,23 @@ static int keep_tasks_waiting(void *unused)
 	return 0;
 }
 
-static void task_is_sent_to_where_a_jump_is_coming(struct kunit *test)
+/*
+ * A handler sends a task into text that a jump is going to displace, after the grace period
+ * for the tasks there has begun: the task must not run there.
+ */
+static void task_is_kept_out_of_text_to_be_displaced(struct kunit *test)
 {
-	unsigned long start = (unsigned long)kprobes_test_reading;
+	struct kprobe *a = prepare_probed_reading(test, READING_NOP);
 	struct task_struct *task;
-	struct kprobe *a;
 
-	OPTIMIZER_HIDE_VAR(start);
-	prepare_reading(test);
-	kpt_prepare_counting(test);
 	kpt_load = (struct load){ };
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_end_load, NULL), 0);
-	task = kthread_create(keep_tasks_waiting, NULL, "kprobes_busy");
+	task = kthread_create(hold_off_rcu_tasks, NULL, "kprobes_busy");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	kpt_load.threads[0] = get_task_struct(task);
 	set_cpus_allowed_ptr(task, cpumask_of(cpumask_last(cpu_online_mask)));
 	wake_up_process(task);
 
-	a = kpt_counting_probe(0, start + READING_IN_FRONT);
 	a->pre_handler = go_to_reading;
 	ASSERT_REGISTERED(test, a);
 	msleep(300);
@@ -368,19 +346,18 @@ static void task_is_sent_to_where_a_jump_is_coming(struct kunit *test)
 		usleep_range(1000, 2000);
 	WRITE_ONCE(kpt_load.stop, true);
 	ASSERT_OPTIMIZED(test, a);
-	/* Pairs with the release by the reader. */
-	while (!smp_load_acquire(&reader.left))
+	while (!has_left())
 		usleep_range(1000, 2000);
 	KUNIT_EXPECT_TRUE(test, reader.right);
 }
 
 static struct kunit_case optprobes_x86_lifetime_cases[] = {
-	KUNIT_CASE_SLOW(jump_waits_for_who_is_in_its_place),
-	KUNIT_CASE_SLOW(jump_waits_for_who_is_in_the_slot),
-	KUNIT_CASE_SLOW(slot_is_kept_for_who_is_in_it),
-	KUNIT_CASE_SLOW(detour_is_kept_for_who_is_in_it),
-	KUNIT_CASE_SLOW(old_detour_is_kept_for_who_is_in_it),
-	KUNIT_CASE_SLOW(task_is_sent_to_where_a_jump_is_coming),
+	KUNIT_CASE_SLOW(jump_waits_for_task_in_displaced_text),
+	KUNIT_CASE_SLOW(jump_waits_for_task_in_slot),
+	KUNIT_CASE_SLOW(slot_is_kept_while_task_is_in_it),
+	KUNIT_CASE_SLOW(detour_is_kept_while_task_is_in_it),
+	KUNIT_CASE_SLOW(replaced_detour_is_kept_while_task_is_in_it),
+	KUNIT_CASE_SLOW(task_is_kept_out_of_text_to_be_displaced),
 	{ }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Jumps come and go under load: many at a time, with jump labels, with CPUs. */
+/* Jumps come and go while functions are called, jump labels flip and CPUs go offline. */
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -13,33 +13,52 @@
 #include "../load.h"
 #include "../optimize.h"
 #include "../return_probes.h"
+#include "frames.h"
+#include "functions.h"
 #include "jump_load.h"
-#include "jump_neighbours.h"
 #include "jump_snippets.h"
 
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_many\n"
-    ".type kprobes_test_many, @function\n"
-    "kprobes_test_many:\n"
-    ASM_ENDBR
-    "	xor %eax, %eax\n"
-    ".Lkprobes_test_many:\n"
-    ".rept " __stringify(MANY) "\n"
-    "	lea 1(%rax, %rdi), %rax\n"
-    ".endr\n"
-    RETURN
-    "	int3\n"
-    ".size kprobes_test_many, . - kprobes_test_many\n"
-    ".popsection\n");
+KPT_ASM_FUNCTION(kprobes_test_many,
+		 "xor %eax, %eax\n"
+		 ".rept " __stringify(MANY) "\n"
+		 "lea 1(%rax, %rdi), %rax\n"
+		 ".endr\n"
+		 RETURN);
+
+/* Offset of the first of the MANY instructions. */
+#define MANY_OFFSET	(ENDBR_SIZE + 2)
 
 static unsigned int many_hits;
 
-int kpt_count_one_of_many(struct kprobe *kp, struct pt_regs *regs)
+static int count_one_of_many(struct kprobe *kp, struct pt_regs *regs)
 {
 	if (current == kpt_tester)
 		many_hits++;
 	return 0;
+}
+
+/* Prepare probes at the first @n instructions. */
+void kpt_init_many_probes(struct kprobe *kps, unsigned int n)
+{
+	unsigned long start = kpt_address(kprobes_test_many) + MANY_OFFSET;
+
+	for (unsigned int i = 0; i < n; i++) {
+		kps[i].addr = (kprobe_opcode_t *)start + i * JMP32_INSN_SIZE;
+		kps[i].pre_handler = count_one_of_many;
+	}
+}
+
+/* Return a list of probes, prepared, at all instructions. */
+static struct kprobe **many_probes(struct kunit *test)
+{
+	struct kprobe **all = kunit_kcalloc(test, MANY, sizeof(*all), GFP_KERNEL);
+	struct kprobe *kps = kunit_kcalloc(test, MANY, sizeof(*kps), GFP_KERNEL);
+
+	KUNIT_ASSERT_TRUE(test, all && kps);
+	kpt_init_many_probes(kps, MANY);
+	for (unsigned int i = 0; i < MANY; i++)
+		all[i] = &kps[i];
+	return all;
 }
 
 static void expect_many(struct kunit *test, unsigned int hits)
@@ -60,21 +79,13 @@ static unsigned int count_optimized(struct kprobe **all, unsigned int n)
 
 static void many_probes_are_optimized(struct kunit *test)
 {
-	struct kprobe **all = kunit_kcalloc(test, MANY, sizeof(*all), GFP_KERNEL);
-	struct kprobe *kps = kunit_kcalloc(test, MANY, sizeof(*kps), GFP_KERNEL);
-	const unsigned int offset = ENDBR_SIZE + 2, size = JMP32_INSN_SIZE;
-	u8 *code = kunit_kmalloc(test, MANY * size, GFP_KERNEL);
-	const u8 *start = (const u8 *)kprobes_test_many;
+	const u8 *start = (const u8 *)kpt_address(kprobes_test_many) + MANY_OFFSET;
+	const size_t size = MANY * JMP32_INSN_SIZE;
+	struct kprobe **all = many_probes(test);
+	u8 *code = kunit_kmalloc(test, size, GFP_KERNEL);
 
-	KUNIT_ASSERT_TRUE(test, all && kps && code);
-	OPTIMIZER_HIDE_VAR(start);	/* objtool wants ENDBRs at what it knows of */
-	start += offset;
-	memcpy(code, start, MANY * size);
-	for (unsigned int i = 0; i < MANY; i++) {
-		kps[i].addr = (kprobe_opcode_t *)start + i * size;
-		kps[i].pre_handler = kpt_count_one_of_many;
-		all[i] = &kps[i];
-	}
+	KUNIT_ASSERT_NOT_NULL(test, code);
+	memcpy(code, start, size);
 	for (int round = 0; round < 2; round++) {
 		KUNIT_ASSERT_EQ(test, register_kprobes(all, MANY), 0);
 		expect_many(test, MANY);
@@ -86,57 +97,52 @@ static void many_probes_are_optimized(struct kunit *test)
 		expect_many(test, MANY / 2);
 		unregister_kprobes(all, MANY / 2);
 		KUNIT_EXPECT_EQ(test, count_optimized(all, MANY), 0);
-		KUNIT_EXPECT_MEMEQ(test, start, code, MANY * size);
+		KUNIT_EXPECT_MEMEQ(test, start, code, size);
 		expect_many(test, 0);
 	}
 }
 
 /*
- * A function with a jump label, whose target is inside of what a jump at the first
- * probed instruction would displace, and with one where there can be a jump.
+ * Return @arg + 2 if its jump label is on, or 2 * @arg + 2. The target is inside of what a
+ * jump at the instruction after the label would displace. The last instruction fits one.
  */
 u64 kprobes_test_flipped(u64 arg);
 
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_flipped\n"
-    ".type kprobes_test_flipped, @function\n"
-    "kprobes_test_flipped:\n"
-    ASM_ENDBR
-    "	mov %rdi, %rax\n"
-    JUMP_LABEL("1f")
-    ".Lkprobes_test_flipped:\n"
-    "	lea (%rax, %rax), %rax\n"
-    "1:	lea 1(%rax), %rax\n"
-    "	lea 1(%rax), %rax\n"
-    RETURN
-    "	int3\n"
-    ".size kprobes_test_flipped, . - kprobes_test_flipped\n"
-    ".popsection\n");
+KPT_ASM_FUNCTION(kprobes_test_flipped,
+		 "mov %rdi, %rax\n"
+		 JUMP_LABEL("1f")
+		 "lea (%rax, %rax), %rax\n"
+		 "1:	lea 1(%rax), %rax\n"
+		 "lea 1(%rax), %rax\n"
+		 RETURN);
 
-/* From the function's start. */
-#define FLIPPED_PROBED	(ENDBR_SIZE + 3 + JMP32_INSN_SIZE)
-#define FLIPPED_FIT	(FLIPPED_PROBED + 4 + 4)
+/* Offsets of the instruction after the label, and of the last one. */
+#define FLIPPED_BLOCKED	(ENDBR_SIZE + 3 + JMP32_INSN_SIZE)
+#define FLIPPED_FIT	(FLIPPED_BLOCKED + 4 + 4)
 
 #define FLIPS	200
 
+static void flip_jump_label(bool on)
+{
+	if (on)
+		static_branch_enable(&kprobes_test_flipped_key);
+	else
+		static_branch_disable(&kprobes_test_flipped_key);
+}
+
 static void jump_label_is_flipped_under_load(struct kunit *test)
 {
-	unsigned long start = (unsigned long)kprobes_test_flipped;
+	unsigned long start = kpt_address(kprobes_test_flipped);
 	struct kprobe *blocked, *fit;
 
-	OPTIMIZER_HIDE_VAR(start);
 	kpt_prepare_counting(test);
-	blocked = kpt_counting_probe(0, start + FLIPPED_PROBED);
+	blocked = kpt_counting_probe(0, start + FLIPPED_BLOCKED);
 	fit = kpt_counting_probe(1, start + FLIPPED_FIT);
 	ASSERT_REGISTERED(test, blocked);
 	ASSERT_REGISTERED(test, fit);
 	kpt_begin_load(test, kprobes_test_flipped, 2 * ARG + 2, ARG + 2);
 	for (unsigned int i = 0; i < FLIPS; i++) {
-		if (i % 2)
-			static_branch_disable(&kprobes_test_flipped_key);
-		else
-			static_branch_enable(&kprobes_test_flipped_key);
+		flip_jump_label(i % 2 == 0);
 		if (i % 20 == 5) {
 			ASSERT_OPTIMIZED(test, fit);
 			KUNIT_ASSERT_FALSE(test, kprobe_optimized(blocked));
@@ -147,38 +153,34 @@ static void jump_label_is_flipped_under_load(struct kunit *test)
 		}
 		usleep_range(2000, 4000);
 	}
-	static_branch_disable(&kprobes_test_flipped_key);
+	flip_jump_label(false);
 	ASSERT_OPTIMIZED(test, fit);
 	kpt_expect_load(test);
 	KUNIT_EXPECT_GT(test, atomic_read(&kpt_load.others), 0);
 	KUNIT_EXPECT_EQ(test, blocked->nmissed + fit->nmissed, 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_counting[1].hits),
 			atomic_read(&kpt_load.results) + atomic_read(&kpt_load.others));
-	/* It was disabled at times. */
+	/* It was disabled for some of the calls. */
 	KUNIT_EXPECT_GT(test, atomic_read(&kpt_counting[0].hits), 0);
 	KUNIT_EXPECT_LE(test, atomic_read(&kpt_counting[0].hits), atomic_read(&kpt_load.results));
 }
 
-/* While the key is flipped nothing else happens: each call is a hit. */
+/* The probe stays armed: each call that reaches it is a hit. */
 static void hits_are_counted_while_a_jump_label_is_flipped(struct kunit *test)
 {
-	unsigned long start = (unsigned long)kprobes_test_flipped;
+	unsigned long start = kpt_address(kprobes_test_flipped);
 	struct kprobe *blocked;
 
-	OPTIMIZER_HIDE_VAR(start);
 	kpt_prepare_counting(test);
-	blocked = kpt_counting_probe(0, start + FLIPPED_PROBED);
+	blocked = kpt_counting_probe(0, start + FLIPPED_BLOCKED);
 	ASSERT_REGISTERED(test, blocked);
 	wait_for_kprobe_optimizer();
 	kpt_begin_load(test, kprobes_test_flipped, 2 * ARG + 2, ARG + 2);
 	for (unsigned int i = 0; i < FLIPS; i++) {
-		if (i % 2)
-			static_branch_disable(&kprobes_test_flipped_key);
-		else
-			static_branch_enable(&kprobes_test_flipped_key);
+		flip_jump_label(i % 2 == 0);
 		usleep_range(1000, 2000);
 	}
-	static_branch_disable(&kprobes_test_flipped_key);
+	flip_jump_label(false);
 	kpt_expect_load(test);
 	KUNIT_EXPECT_FALSE(test, kprobe_optimized(blocked));
 	KUNIT_EXPECT_GT(test, atomic_read(&kpt_load.others), 0);
@@ -186,11 +188,11 @@ static void hits_are_counted_while_a_jump_label_is_flipped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_counting[0].hits), atomic_read(&kpt_load.results));
 }
 
-void kpt_do_nothing_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+void kpt_post_nothing(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
 {
 }
 
-/* Of two ftrace_ops, the one with post handlers and the one without, one counts each call. */
+/* The site changes between two ftrace_ops, with and without post handlers: no hit is lost. */
 static void hits_are_counted_while_post_handlers_come_and_go(struct kunit *test)
 {
 	struct kprobe *a, *b;
@@ -200,7 +202,7 @@ static void hits_are_counted_while_post_handlers_come_and_go(struct kunit *test)
 	kpt_prepare_counting(test);
 	a = kpt_counting_probe(0, (unsigned long)kpt_text(TRACED));
 	b = kpt_counting_probe(1, (unsigned long)kpt_text(TRACED));
-	b->post_handler = kpt_do_nothing_after;
+	b->post_handler = kpt_post_nothing;
 	ASSERT_REGISTERED(test, a);
 	kpt_begin_load(test, kpt_call_mktime64, TRACED->result, TRACED->result);
 	for (unsigned int i = 0; i < 50; i++) {
@@ -216,16 +218,17 @@ static void hits_are_counted_while_post_handlers_come_and_go(struct kunit *test)
 
 #define STORM	(2 * HZ)
 
-/* Probes of one function come and go: of what a jump displaces, with it, without it. */
-static void stir(struct kunit *test, unsigned int n)
+/*
+ * Make change number @n to a counting probe: at an instruction that can have a jump, or at
+ * the last one that this displaces.
+ */
+static void change_probe(struct kunit *test, unsigned int n)
 {
 	static const unsigned int insns[] = { 0, 0, 2 };
 	unsigned int i = n % ARRAY_SIZE(kpt_counting);
 	struct kprobe *kp = &kpt_counting[i].kp;
-	unsigned long start = (unsigned long)kprobes_test_frame;
+	unsigned long start = kpt_address(kprobes_test_frame) + ENDBR_SIZE;
 
-	OPTIMIZER_HIDE_VAR(start);
-	start += ENDBR_SIZE;
 	switch (n / ARRAY_SIZE(kpt_counting) % 7) {
 	case 0:
 	case 4:
@@ -233,7 +236,7 @@ static void stir(struct kunit *test, unsigned int n)
 			break;
 		kpt_counting_probe(i, start + kpt_frame_offsets[insns[i]]);
 		kp->flags = 0;
-		kp->post_handler = n % 5 == 3 ? kpt_do_nothing_after : NULL;
+		kp->post_handler = n % 5 == 3 ? kpt_post_nothing : NULL;
 		KUNIT_ASSERT_EQ(test, register_kprobe(kp), 0);
 		break;
 	case 1:
@@ -261,7 +264,7 @@ static void stir(struct kunit *test, unsigned int n)
 static void probes_come_and_go_under_load(struct kunit *test)
 {
 	unsigned long end = jiffies + STORM;
-	struct kprobe *a = kpt_plain_frame_probe('a', 0);
+	struct kprobe *a = kpt_frame_probe('a', 0);
 	unsigned int optimized = 0;
 	u8 code[TEXT_BYTES];
 
@@ -269,9 +272,9 @@ static void probes_come_and_go_under_load(struct kunit *test)
 	kpt_prepare_counting(test);
 	kpt_begin_load(test, kprobes_test_frame, ARG + 1, ARG + 1);
 	for (unsigned int n = 0; time_before(jiffies, end); n++) {
-		stir(test, n);
-		optimized += count_optimized((struct kprobe *[]){ &kpt_counting[0].kp, &kpt_counting[1].kp,
-								  &kpt_counting[2].kp }, 3);
+		change_probe(test, n);
+		for (unsigned int i = 0; i < ARRAY_SIZE(kpt_counting); i++)
+			optimized += kprobe_optimized(&kpt_counting[i].kp);
 	}
 	kunit_release_action(test, kpt_unregister_counting, NULL);
 	KUNIT_EXPECT_MEMEQ(test, kpt_text(&kpt_frame_place), code, sizeof(code));
@@ -284,27 +287,15 @@ static void probes_come_and_go_under_load(struct kunit *test)
 	EXPECT_CALL(test, &kpt_frame_place, "a");
 }
 
-/*
- * The hash grows and shrinks, and hits go on. Should one still look at the old one when its
- * memory is freed, only KASAN knows for sure.
- */
-static void crowd_comes_and_goes_under_load(struct kunit *test)
+/* A hit that looks at the old hash after its memory is freed needs KASAN to be noticed. */
+static void hash_is_resized_under_load(struct kunit *test)
 {
-	struct kprobe **all = kunit_kcalloc(test, MANY, sizeof(*all), GFP_KERNEL);
-	struct kprobe *kps = kunit_kcalloc(test, MANY, sizeof(*kps), GFP_KERNEL);
-	unsigned long start = (unsigned long)kprobes_test_many;
+	struct kprobe **all = many_probes(test);
 	struct kprobe *a;
 
-	KUNIT_ASSERT_TRUE(test, all && kps);
-	OPTIMIZER_HIDE_VAR(start);
-	for (unsigned int i = 0; i < MANY; i++) {
-		kps[i].addr = (kprobe_opcode_t *)start + ENDBR_SIZE + 2 + i * JMP32_INSN_SIZE;
-		kps[i].pre_handler = kpt_count_one_of_many;
-		all[i] = &kps[i];
-	}
 	kpt_prepare_counting(test);
-	a = kpt_counting_probe(0, (unsigned long)kpt_text(&kpt_frame_place) + ENDBR_SIZE);
-	a->post_handler = kpt_do_nothing_after;
+	a = kpt_counting_probe(0, kpt_address(kprobes_test_frame) + ENDBR_SIZE);
+	a->post_handler = kpt_post_nothing;
 	ASSERT_REGISTERED(test, a);
 	kpt_begin_load(test, kprobes_test_frame, ARG + 1, ARG + 1);
 	for (int i = 0; i < 10; i++) {
@@ -318,10 +309,10 @@ static void crowd_comes_and_goes_under_load(struct kunit *test)
 }
 
 #ifdef CONFIG_HOTPLUG_CPU
-static int stir_for_long(void *test)
+static int change_probes_until_stop(void *test)
 {
 	for (unsigned int n = 0; !READ_ONCE(kpt_load.stop); n++)
-		stir(test, n);
+		change_probe(test, n);
 	return 0;
 }
 
@@ -333,7 +324,7 @@ static void end_hotplug(void *cpu)
 static void cpus_come_and_go_under_load(struct kunit *test)
 {
 	unsigned long cpu = cpumask_last(cpu_online_mask);
-	struct kprobe *a = kpt_plain_frame_probe('a', 0);
+	struct kprobe *a = kpt_frame_probe('a', 0);
 	struct task_struct *task;
 
 	if (num_online_cpus() < 2)
@@ -341,7 +332,7 @@ static void cpus_come_and_go_under_load(struct kunit *test)
 	kpt_prepare_counting(test);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_hotplug, (void *)cpu), 0);
 	kpt_begin_load(test, kprobes_test_frame, ARG + 1, ARG + 1);
-	task = kthread_create(stir_for_long, test, "kprobes_stir");
+	task = kthread_create(change_probes_until_stop, test, "kprobes_change");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	kpt_load.threads[ARRAY_SIZE(kpt_load.threads) - 1] = get_task_struct(task);
 	wake_up_process(task);
@@ -371,7 +362,7 @@ static struct kunit_case optprobes_x86_load_cases[] = {
 	KUNIT_CASE_SLOW(hits_are_counted_while_a_jump_label_is_flipped),
 	KUNIT_CASE_SLOW(hits_are_counted_while_post_handlers_come_and_go),
 	KUNIT_CASE_SLOW(probes_come_and_go_under_load),
-	KUNIT_CASE_SLOW(crowd_comes_and_goes_under_load),
+	KUNIT_CASE_SLOW(hash_is_resized_under_load),
 	KUNIT_CASE_SLOW(cpus_come_and_go_under_load),
 	{ }
 };

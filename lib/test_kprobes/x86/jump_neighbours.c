@@ -1,43 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Probes in the instructions that a jump displaces come and go. */
+/* Probes at the instructions that a jump displaces come and go. */
 #include <linux/string.h>
 
 #include <asm/text-patching.h>
 
 #include "../optimize.h"
 #include "../return_probes.h"
-#include "jump_neighbours.h"
+#include "frames.h"
+#include "functions.h"
 #include "jump_snippets.h"
 
-struct kprobe *kpt_plain_frame_probe(char name, unsigned int insn)
-{
-	struct kprobe *kp = kpt_frame_probe(name, insn);
-
-	kp->addr = NULL;
-	kp->post_handler = NULL;
-	return kp;
-}
-
-const struct place kpt_frame_place = {
-	"kprobes_test_frame", kprobes_test_frame, kprobes_test_frame, ARG + 1
-};
-
-/* A jump at the first instruction displaces it and the next two. */
+/* Number of instructions that a jump at the first one displaces. */
 #define DISPLACED_INSNS	3
 
-/* After these the function may end before a jump would. */
+/* Number of instructions with room for a jump: after them the function ends too soon. */
 #define JUMP_INSNS	4
 
 static void neighbour_comes_and_goes(struct kunit *test)
 {
-	struct kprobe *a = kpt_plain_frame_probe('a', 0), *b;
+	struct kprobe *a = kpt_frame_probe('a', 0), *b;
 
 	ASSERT_REGISTERED(test, a);
 	for (unsigned int insn = 1; insn < FRAME_INSNS; insn++) {
 		bool inside = insn < DISPLACED_INSNS;
 
 		ASSERT_OPTIMIZED(test, a);
-		b = kpt_plain_frame_probe('b', insn);
+		b = kpt_frame_probe('b', insn);
 		ASSERT_REGISTERED(test, b);
 		KUNIT_EXPECT_EQ(test, kprobe_optimized(a), !inside);
 		EXPECT_CALL(test, &kpt_frame_place, "ab");
@@ -60,14 +48,14 @@ static void neighbour_comes_and_goes(struct kunit *test)
 	EXPECT_CALL(test, &kpt_frame_place, "a");
 }
 
-static void probe_comes_before_an_optimized_one(struct kunit *test)
+static void probe_in_front_of_an_optimized_one(struct kunit *test)
 {
-	struct kprobe *a, *b = kpt_plain_frame_probe('b', 2);
+	struct kprobe *a, *b = kpt_frame_probe('b', 2);
 
 	ASSERT_REGISTERED(test, b);
 	for (unsigned int insn = 0; insn < 2; insn++) {
 		ASSERT_OPTIMIZED(test, b);
-		a = kpt_plain_frame_probe('a', insn);
+		a = kpt_frame_probe('a', insn);
 		ASSERT_REGISTERED(test, a);
 		EXPECT_CALL(test, &kpt_frame_place, "ab");
 		wait_for_kprobe_optimizer();
@@ -85,13 +73,13 @@ static void probe_comes_before_an_optimized_one(struct kunit *test)
 	}
 }
 
-/* All at once, each one in the way of those before it. */
+/* Each probe blocks the jumps of the probes in front of it. */
 static void all_neighbours_are_probed(struct kunit *test)
 {
 	struct kprobe *all[JUMP_INSNS];
 
 	for (unsigned int i = 0; i < JUMP_INSNS; i++)
-		all[i] = kpt_plain_frame_probe('a' + i, i);
+		all[i] = kpt_frame_probe('a' + i, i);
 	KUNIT_ASSERT_EQ(test, register_kprobes(all, JUMP_INSNS), 0);
 	EXPECT_CALL(test, &kpt_frame_place, "abcd");
 	ASSERT_OPTIMIZED(test, all[JUMP_INSNS - 1]);
@@ -104,22 +92,14 @@ static void all_neighbours_are_probed(struct kunit *test)
 	EXPECT_CALL(test, &kpt_frame_place, "a");
 }
 
-/* The last byte of a jump is the first one of an instruction. */
+/* Return @arg + 7: the last byte of a jump is where the second instruction begins. */
 u64 kprobes_test_at_four(u64 arg);
 
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_at_four\n"
-    ".type kprobes_test_at_four, @function\n"
-    "kprobes_test_at_four:\n"
-    ASM_ENDBR
-    "	lea 1(%rdi), %rax\n"
-    "	add $2, %rax\n"
-    "	lea 4(%rax), %rax\n"
-    RETURN
-    "	int3\n"
-    ".size kprobes_test_at_four, . - kprobes_test_at_four\n"
-    ".popsection\n");
+KPT_ASM_FUNCTION(kprobes_test_at_four,
+		 "lea 1(%rdi), %rax\n"
+		 "add $2, %rax\n"
+		 "lea 4(%rax), %rax\n"
+		 RETURN);
 
 static void neighbour_is_at_the_last_byte(struct kunit *test)
 {
@@ -155,7 +135,7 @@ static void neighbour_is_at_the_last_byte(struct kunit *test)
 
 static struct kunit_case optprobes_x86_neighbours_cases[] = {
 	KUNIT_CASE_SLOW(neighbour_comes_and_goes),
-	KUNIT_CASE_SLOW(probe_comes_before_an_optimized_one),
+	KUNIT_CASE_SLOW(probe_in_front_of_an_optimized_one),
 	KUNIT_CASE(all_neighbours_are_probed),
 	KUNIT_CASE(neighbour_is_at_the_last_byte),
 	{ }

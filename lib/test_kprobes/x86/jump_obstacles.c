@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A jump that cannot be made now is made later. */
+/* A jump that cannot be made for a while is made later. */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/ptrace.h>
 
 #include "../optimize.h"
 #include "../return_probes.h"
+#include "functions.h"
 #include "jump_snippets.h"
 
+/* A function that only returns. */
+void kprobes_test_return(void);
+
+KPT_ASM_FUNCTION(kprobes_test_return, RETURN);
+
 /**
- * struct obstacle - What keeps a jump away for a while, though nothing is wrong with the text
- * @desc:	What it is like.
- * @symbol:	A function that the optimiser calls,
- * @result:	and what that returns meanwhile.
+ * struct obstacle - A reason for no jump that does not last
+ * @desc:	Description.
+ * @symbol:	A function that the optimiser calls.
+ * @result:	What that returns as long as the obstacle is there.
  */
 struct obstacle {
 	const char *desc;
@@ -27,24 +33,11 @@ static const struct obstacle obstacles[] = {
 
 KUNIT_ARRAY_PARAM_DESC(obstacle, obstacles, desc);
 
-/* Nothing else. */
-void kprobes_test_return(void);
-
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_return\n"
-    ".type kprobes_test_return, @function\n"
-    "kprobes_test_return:\n"
-    ASM_ENDBR
-    RETURN
-    "	int3\n"
-    ".size kprobes_test_return, . - kprobes_test_return\n"
-    ".popsection\n");
-
 static long obstacle_result;
 static bool obstacle_is_there;
 static atomic_t obstructions;
 
+/* As long as the obstacle is there, have the probed function return its result. */
 static int obstruct(struct kprobe *kp, struct pt_regs *regs)
 {
 	if (!READ_ONCE(obstacle_is_there))
@@ -55,7 +48,7 @@ static int obstruct(struct kprobe *kp, struct pt_regs *regs)
 	return 1;
 }
 
-static void jump_comes_when_an_obstacle_has_gone(struct kunit *test)
+static void jump_is_made_once_obstacle_is_gone(struct kunit *test)
 {
 	const struct obstacle *obstacle = test->param_value;
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
@@ -80,7 +73,7 @@ static void jump_comes_when_an_obstacle_has_gone(struct kunit *test)
 }
 
 static struct kunit_case optprobes_x86_obstacles_cases[] = {
-	KUNIT_CASE_PARAM(jump_comes_when_an_obstacle_has_gone, obstacle_gen_params),
+	KUNIT_CASE_PARAM(jump_is_made_once_obstacle_is_gone, obstacle_gen_params),
 	{ }
 };
 

@@ -1,63 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Snippets into which a jump fits, and such into which none does. */
-#include <linux/ftrace.h>
-#include <linux/static_call.h>
-#include <linux/string.h>
+/* Snippets whose instruction a jump can replace, and snippets where it cannot. */
+#include <linux/jump_label.h>
+#include <linux/objtool.h>
 
-#include <asm/text-patching.h>
+#include <asm/asm.h>
 
 #include "../return_probes.h"
 #include "jump_snippets.h"
 
-/* Tables of snippets which a jump does, and does not, fit into. */
-extern const struct snippet kprobes_test_fit[], kprobes_test_fit_end[];
-extern const struct snippet kprobes_test_unfit[], kprobes_test_unfit_end[];
+#define JUMP_SNIPPET(table, name, before, insn, after)			\
+	__SNIPPET(table, "kprobes_test_opt_", name, before, insn, after, "0")
 
-/* In the tables: the labels are those of __SNIPPET(). */
-#define __JUMP_SNIPPET(table, name, before, insn, after)		\
-	asm(".irp name, " name "\n"					\
-	    ".pushsection .text\n"					\
-	    ".balign 16\n"						\
-	    ".type kprobes_test_opt_\\name, @function\n"		\
-	    "kprobes_test_opt_\\name:\n"				\
-	    "880:\n"							\
-	    ASM_ENDBR							\
-	    before "\n"							\
-	    "881:	" insn "\n"					\
-	    "882:	" after "\n"					\
-	    "	int3\n"							\
-	    ".size kprobes_test_opt_\\name, . - 880b\n"			\
-	    ".popsection\n"						\
-	    ".pushsection .rodata.kprobes_test_names, \"a\"\n"		\
-	    "883:	.asciz \"\\name\"\n"				\
-	    ".popsection\n"						\
-	    ".pushsection .rodata.kprobes_test_" table ", \"a\"\n"	\
-	    "	.quad kprobes_test_opt_\\name, 883b\n"			\
-	    "	.long 881b - 880b, 882b - 881b, 0, 0\n"			\
-	    ".popsection\n"						\
-	    ".endr\n")
+#define FITTING(name, before, insn, after)	JUMP_SNIPPET("fit", name, before, insn, after)
+#define REFUSED(name, before, insn, after)	JUMP_SNIPPET("unfit", name, before, insn, after)
 
-#define FITTING(name, before, insn, after)	__JUMP_SNIPPET("fit", name, before, insn, after)
-#define REFUSED(name, before, insn, after)	__JUMP_SNIPPET("unfit", name, before, insn, after)
-
-/* Objtool does not understand all that a snippet does. */
+/* Objtool cannot validate the stack of each snippet. */
 #define UNVALIDATED							\
 	".pushsection .discard.func_stack_frame_non_standard, \"aw\"\n"	\
 	"	.quad 880b\n"						\
 	".popsection\n"
 
-/* An instruction of three bytes to probe, and one that follows, label 1. */
+/* An instruction of three bytes to probe, and the next one at label 1. */
 #define PROBED		"add %rdx, %rax"
 #define FOLLOWING	"1: lea 1(%rax), %rax\n"
 
-/* By its absolute address. */
+/* A per-CPU operand by its absolute address. */
 #ifdef CONFIG_SMP
 #define PER_CPU_ADDRESS(var)	"%gs:" #var
 #else
 #define PER_CPU_ADDRESS(var)	#var
 #endif
 
-/* Return to the address in r11, if cx is 1. Then what @before it has done is of use. */
+/* If cx is 1, go to the address in r11. */
 #define GO_TO_R11							\
 	"cmp $1, %ecx\n"						\
 	"jne 3f\n"							\
@@ -65,18 +39,12 @@ extern const struct snippet kprobes_test_unfit[], kprobes_test_unfit_end[];
 	RETURN								\
 	"3:\n"
 
-/* Known to assembler by its name. */
-extern struct static_key_false kprobes_test_flipped_key;
 struct static_key_false kprobes_test_flipped_key = STATIC_KEY_FALSE_INIT;
 
-asm(".pushsection .rodata.kprobes_test_fit, \"a\"\n"
-    "kprobes_test_fit:\n"
-    ".popsection\n"
-    ".pushsection .rodata.kprobes_test_unfit, \"a\"\n"
-    "kprobes_test_unfit:\n"
-    ".popsection\n");
+SNIPPET_TABLE_LABEL("fit", "fit");
+SNIPPET_TABLE_LABEL("unfit", "unfit");
 
-/* What the jump displaces does the same elsewhere. */
+/* A jump can displace all of these. */
 FITTING("plain", "", PROBED, FOLLOWING RETURN);
 FITTING("five_bytes", "", "mov $1066, %eax", "1: dec %rcx\n jg 1b\n" RETURN);
 FITTING("jcc_first", "", "jc 1f", "lea 1(%rax), %rax\n lea 2(%rax), %rax\n 1:" RETURN);
@@ -103,8 +71,8 @@ FITTING("std", "", "std", "lea 1(%rax), %rax\n cld\n" RETURN);
 FITTING("rep_stos", "lea (%rsi), %rdi", "rep stosb", "lea 1(%rax), %rax\n" RETURN);
 
 /*
- * What changes with the hit, and must not be seen of it. A need to reschedule comes and
- * goes: it is the topmost bit.
+ * A hit raises preempt_count, which must not show. The topmost bit is masked, as a need to
+ * reschedule may come and go.
  */
 #define PREEMPT_COUNT_OPERAND	PER_CPU_ADDRESS(pcpu_hot + 8)
 #define SHOW_COUNT	"mov " PREEMPT_COUNT_OPERAND ", %r9d\n and $0x7fffffff, %r9d\n"
@@ -121,19 +89,19 @@ FITTING("count_push", "", "pushq " PREEMPT_COUNT_OPERAND,
 FITTING("count_second", "", "lea 1(%rbx), %rbx",
 	"mov " PREEMPT_COUNT_OPERAND ", %eax\n and $0x7fffffff, %eax\n" RETURN);
 
-/* Only what follows the first byte must not be jumped to, up to the last one. */
+/* Branches to the first byte of a jump, or to the byte after it, do no harm. */
 FITTING("jcc_to_first", "cmp $1, %ecx\n je 881f\n inc %rbx", PROBED, FOLLOWING RETURN);
-FITTING("jcc_behind", "", PROBED, FOLLOWING "2: dec %rcx\n jg 2b\n" RETURN);
-FITTING("loop_behind", "inc %rcx", PROBED, FOLLOWING "2: inc %rbx\n loop 2b\n" RETURN);
+FITTING("jcc_after", "", PROBED, FOLLOWING "2: dec %rcx\n jg 2b\n" RETURN);
+FITTING("loop_after", "inc %rcx", PROBED, FOLLOWING "2: inc %rbx\n loop 2b\n" RETURN);
 FITTING("return_to_first", "call kprobes_test_callee", PROBED, FOLLOWING RETURN);
 FITTING("label_to_first", JUMP_LABEL("881f"), PROBED, FOLLOWING RETURN);
-FITTING("label_behind", JUMP_LABEL("4f"), PROBED, FOLLOWING "4:" RETURN);
-FITTING("pointer_to_behind", ".pushsection .rodata\n .balign 8\n .quad 4f\n .popsection\n",
+FITTING("label_after", JUMP_LABEL("4f"), PROBED, FOLLOWING "4:" RETURN);
+FITTING("pointer_to_after", ".pushsection .rodata\n .balign 8\n .quad 4f\n .popsection\n",
 	PROBED, FOLLOWING "4:" ANNOTATE_NOENDBR RETURN);
 FITTING("fixup_elsewhere", "3: mov (%rdi), %rbx", PROBED,
 	FOLLOWING RETURN "int3\n 4:" RETURN _ASM_EXTABLE(3b, 4b));
 
-/* Branches. */
+/* Branches to a displaced instruction other than the first. */
 REFUSED("jcc_back", "", PROBED, FOLLOWING "dec %rcx\n jg 1b\n" RETURN);
 REFUSED("jcc_near_back", "", PROBED, FOLLOWING "dec %rcx\n {disp32} jg 1b\n" RETURN);
 REFUSED("jmp_back", "", PROBED, FOLLOWING "dec %rcx\n jle 2f\n jmp 1b\n 2:" RETURN);
@@ -149,21 +117,21 @@ REFUSED("call_back", "", PROBED,
 REFUSED("from_cold_part", "cmp $1, %ecx\n je .Lkprobes_test_cold", PROBED,
 	".Lkprobes_test_warm: lea 1(%rax), %rax\n" RETURN UNVALIDATED);
 
-/* The part of that function which another symbol covers. */
+/* The part of that function that another symbol covers. */
 asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".type kprobes_test_cold_part, @function\n"
-    "kprobes_test_cold_part:\n"
-    "880:\n"
-    "	int3\n"
-    ".Lkprobes_test_cold:\n"
-    "	lea 7(%rax), %rax\n"
-    "	jmp .Lkprobes_test_warm\n"
-    ".size kprobes_test_cold_part, . - 880b\n"
-    UNVALIDATED
-    ".popsection\n");
+	".balign 16\n"
+	".type kprobes_test_cold_part, @function\n"
+	"kprobes_test_cold_part:\n"
+	"880:\n"
+	"	int3\n"
+	".Lkprobes_test_cold:\n"
+	"	lea 7(%rax), %rax\n"
+	"	jmp .Lkprobes_test_warm\n"
+	".size kprobes_test_cold_part, . - 880b\n"
+	UNVALIDATED
+	".popsection\n");
 
-/* What else execution comes from. */
+/* Other ways to reach such an instruction. */
 REFUSED("endbr", "", "nop",
 	"1: endbr64\n"
 	".pushsection .rodata\n .long 1b - .\n .popsection\n" RETURN);
@@ -192,7 +160,7 @@ REFUSED("data",
 REFUSED("symbol", "cmp $1, %ecx\n je kprobes_test_inner_symbol", PROBED,
 	"kprobes_test_inner_symbol: lea 1(%rax), %rax\n" RETURN UNVALIDATED);
 
-/* An indirect jump that goes nobody knows where; here, nowhere. */
+/* Code that is never run: an indirect jump could go anywhere. */
 #define NEVER(insn)	"cmp $7, %ecx\n jne 3f\n" insn "\n int3\n 3:\n"
 
 REFUSED("jump_table",
@@ -204,7 +172,7 @@ REFUSED("thunk", NEVER("push %rbx\n jmp __x86_indirect_thunk_r11"), PROBED,
 	FOLLOWING RETURN UNVALIDATED);
 #endif
 
-/* Instructions that cannot be run elsewhere. */
+/* Instructions that cannot run in a detour. */
 REFUSED("call_middle", "lea kprobes_test_callee(%rip), %rbx", "push %rdx",
 	INDIRECT "call *%rbx\n pop %rdx\n lea 1(%rax), %rax\n" RETURN);
 REFUSED("return_of_call", "lea kprobes_test_callee(%rip), %rbx", INDIRECT "call *%rbx",
@@ -217,7 +185,7 @@ REFUSED("extable_first", "", "mov (%rdi), %rbx",
 REFUSED("extable_last", "", PROBED,
 	"3: mov (%rdi), %rbx\n" RETURN "int3\n 4:" RETURN _ASM_EXTABLE(3b, 4b));
 
-/* What is of somebody else. */
+/* Text that is not the function's, or that others patch. */
 REFUSED("next_function", "", PROBED, RETURN "kprobes_test_next_function:" RETURN UNVALIDATED);
 REFUSED("label_inside", "", "nop", JUMP_LABEL("4f") FOLLOWING "4:" RETURN);
 REFUSED("label_last", "", PROBED, JUMP_LABEL("4f") FOLLOWING "4:" RETURN);
@@ -230,45 +198,22 @@ REFUSED("ftrace", "", "nop",
 	".pushsection __mcount_loc, \"a\"\n .balign 8\n .quad 2b\n .popsection\n" RETURN);
 #endif
 
-asm(".pushsection .rodata.kprobes_test_fit, \"a\"\n"
-    "kprobes_test_fit_end:\n"
-    ".popsection\n"
-    ".pushsection .rodata.kprobes_test_unfit, \"a\"\n"
-    "kprobes_test_unfit_end:\n"
-    ".popsection\n");
-
-static const void *next_snippet(const struct snippet *next, const struct snippet *end, char *desc)
-{
-	if (next == end)
-		return NULL;
-	strscpy(desc, next->name, KUNIT_PARAM_DESC_SIZE);
-	return next;
-}
+SNIPPET_TABLE_LABEL("fit", "fit_end");
+SNIPPET_TABLE_LABEL("unfit", "unfit_end");
 
 const void *kpt_fit_gen_params(const void *prev, char *desc)
 {
-	return next_snippet(prev ? (const struct snippet *)prev + 1 : kprobes_test_fit,
-			    kprobes_test_fit_end, desc);
+	return kpt_next_snippet(prev, kprobes_test_fit, kprobes_test_fit_end, desc);
 }
 
 const void *kpt_unfit_gen_params(const void *prev, char *desc)
 {
-	return next_snippet(prev ? (const struct snippet *)prev + 1 : kprobes_test_unfit,
-			    kprobes_test_unfit_end, desc);
-}
-
-const struct snippet *kpt_find_fit(const char *name)
-{
-	const struct snippet *snippet = kprobes_test_fit;
-
-	while (strcmp(snippet->name, name))
-		snippet++;
-	return snippet;
+	return kpt_next_snippet(prev, kprobes_test_unfit, kprobes_test_unfit_end, desc);
 }
 
 /*
- * Let the optimiser learn now what jumps where. Later, probes of the tests are in the
- * module's data, and an address in data that is in a function may be jumped to.
+ * Have the optimiser scan for branch targets now. Later, probes of the tests are in the
+ * module's data, and an address in data counts as a target if it is inside a function.
  */
 int kpt_start_jump_suite(struct kunit_suite *suite)
 {

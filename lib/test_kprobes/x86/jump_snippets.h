@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Snippets into which a jump fits, and such into which none does. */
+/* Snippets whose instruction a jump can replace, and snippets where it cannot. */
 #ifndef _TEST_KPROBES_X86_JUMP_SNIPPETS_H
 #define _TEST_KPROBES_X86_JUMP_SNIPPETS_H
 
 #include <linux/jump_label.h>
+#include <linux/stringify.h>
 
+#include <asm/asm.h>
 #include <asm/nops.h>
 
 #include "snippets.h"
 
-/* An entry of the jump table: as a NOP at label 2, or as a jump to @target. */
+/* A jump label, 2: a NOP as long as kprobes_test_flipped_key is off, else a jump to @target. */
 #define JUMP_LABEL(target)						\
 	"2: .byte " __stringify(BYTES_NOP5) "\n"			\
 	".pushsection __jump_table, \"aw\"\n"				\
@@ -20,9 +22,14 @@
 
 DECLARE_STATIC_KEY_FALSE(kprobes_test_flipped_key);
 
+extern const struct snippet kprobes_test_fit[], kprobes_test_fit_end[];
+extern const struct snippet kprobes_test_unfit[], kprobes_test_unfit_end[];
+
+/* Its three instructions of three bytes each add dx, 1 and 1 to ax. */
+#define PLAIN_SNIPPET	(&kprobes_test_fit[0])
+
 const void *kpt_fit_gen_params(const void *prev, char *desc);
 const void *kpt_unfit_gen_params(const void *prev, char *desc);
-const struct snippet *kpt_find_fit(const char *name);
 int kpt_start_jump_suite(struct kunit_suite *suite);
 
 #endif /* _TEST_KPROBES_X86_JUMP_SNIPPETS_H */

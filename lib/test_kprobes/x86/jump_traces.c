@@ -1,37 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Stack traces from handlers that a detour calls. */
+/* Stack traces from handlers that a detour calls, and from interrupts of these. */
 #include <linux/hrtimer.h>
+#include <linux/string.h>
 
 #include <asm/irq_regs.h>
 
 #include "../interrupt.h"
 #include "../optimize.h"
 #include "../return_probes.h"
+#include "functions.h"
 #include "jump_snippets.h"
 #include "jump_traces.h"
 
-/* A function that calls another one, by an instruction that jumps displace. */
+/* Return @arg + 1. A jump at one of the first instructions displaces the call. */
 u64 kprobes_test_calling(u64 arg);
 
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_calling\n"
-    ".type kprobes_test_calling, @function\n"
-    "kprobes_test_calling:\n"
-    ASM_ENDBR
-    "	push %rbx\n"
-    "	lea 1(%rdi), %rbx\n"
-    "	push %rbx\n"
-    "	lea -1(%rbx), %rdi\n"
-    "	call kprobes_test_frame\n"
-    "	pop %rdi\n"
-    "	sub %rdi, %rbx\n"
-    "	add %rbx, %rax\n"
-    "	pop %rbx\n"
-    RETURN
-    "	int3\n"
-    ".size kprobes_test_calling, . - kprobes_test_calling\n"
-    ".popsection\n");
+KPT_ASM_FUNCTION(kprobes_test_calling,
+		 "push %rbx\n"
+		 "lea 1(%rdi), %rbx\n"
+		 "push %rbx\n"
+		 "lea -1(%rbx), %rdi\n"
+		 "call kprobes_test_frame\n"
+		 "pop %rdi\n"
+		 "sub %rdi, %rbx\n"
+		 "add %rbx, %rax\n"
+		 "pop %rbx\n"
+		 RETURN);
 
 static noinline __noclone u64 kprobes_test_calling_middle(u64 arg)
 {
@@ -70,40 +64,39 @@ const void *kpt_traced_insn_gen_params(const void *prev, char *desc)
 	return traced_insn_gen_params(prev, desc);
 }
 
-struct kprobe *kpt_traced_insn_probe(struct kunit *test)
+/* Register probe @name at the instruction that the test case has; wait for the jump. */
+struct kprobe *kpt_register_traced_insn(struct kunit *test, char name)
 {
 	const struct traced_insn *insn = test->param_value;
-	struct kprobe *a = kpt_probe('a', insn->symbol);
+	struct kprobe *kp = kpt_probe(name, insn->symbol);
 
 	if (!IS_ENABLED(CONFIG_UNWINDER_ORC))
 		kunit_skip(test, "needs the ORC unwinder");
-	a->offset = ENDBR_SIZE + insn->offset;
-	ASSERT_REGISTERED(test, a);
-	ASSERT_OPTIMIZED(test, a);
-	return a;
+	kp->offset = ENDBR_SIZE + insn->offset;
+	ASSERT_REGISTERED(test, kp);
+	ASSERT_OPTIMIZED(test, kp);
+	return kp;
 }
 
-static void callers_are_in_traces_of_optimized(struct kunit *test)
+static void expect_traces_of_handler(struct kunit *test)
 {
 	const struct traced_insn *insn = test->param_value;
 
-	kpt_traced_insn_probe(test);
-	kpt_test_probe('a')->act = kpt_act_trace;
-	for (int shared = 0; shared < 2; shared++) {
-		kpt_trace_from_here[0] = 0;
-		kpt_trace_from_regs[0] = 0;
-		KUNIT_EXPECT_EQ(test, insn->caller(ARG), ARG + 2);
-		kpt_expect_trace(test, kpt_trace_from_here, insn->callers, "pre handler", insn->offset);
-		kpt_expect_trace(test, kpt_trace_from_regs, insn->callers + 1, "registers", insn->offset);
-		KUNIT_EXPECT_TRUE(test, kpt_is_in(kpt_trace_from_regs[0], insn->callers[1]));
-		if (!shared) {
-			struct kprobe *b = kpt_probe('b', insn->symbol);
+	kpt_trace_from_here[0] = 0;
+	kpt_trace_from_regs[0] = 0;
+	KUNIT_EXPECT_EQ(test, insn->caller(ARG), ARG + 2);
+	kpt_expect_trace(test, kpt_trace_from_here, insn->callers, "pre handler", insn->offset);
+	kpt_expect_trace(test, kpt_trace_from_regs, insn->callers + 1, "registers", insn->offset);
+	KUNIT_EXPECT_TRUE(test, kpt_is_in(kpt_trace_from_regs[0], insn->callers[1]));
+}
 
-			b->offset = ENDBR_SIZE + insn->offset;
-			ASSERT_REGISTERED(test, b);
-			wait_for_kprobe_optimizer();
-		}
-	}
+static void trace_from_handler_of_optimized_shows_callers(struct kunit *test)
+{
+	kpt_register_traced_insn(test, 'a');
+	kpt_test_probe('a')->act = kpt_act_trace;
+	expect_traces_of_handler(test);
+	kpt_register_traced_insn(test, 'b');
+	expect_traces_of_handler(test);
 }
 
 static enum hrtimer_restart interrupt_and_walk(struct hrtimer *timer)
@@ -113,22 +106,25 @@ static enum hrtimer_restart interrupt_and_walk(struct hrtimer *timer)
 	return kpt_interrupt(timer);
 }
 
-static void callers_are_in_traces_of_interrupts_of_optimized(struct kunit *test)
+static void trace_from_interrupt_of_optimized_shows_callers(struct kunit *test)
 {
 	const struct traced_insn *insn = test->param_value;
 
 	kpt_prepare_interrupt(interrupt_and_walk);
-	kpt_traced_insn_probe(test);
+	kpt_register_traced_insn(test, 'a');
 	kpt_test_probe('a')->act = kpt_act_wait_for_interrupt;
 	KUNIT_EXPECT_EQ(test, insn->caller(ARG), ARG + 2);
 	kpt_expect_interrupt(test);
 	kpt_expect_trace(test, kpt_trace_from_here, insn->callers, "interrupt", insn->offset);
-	kpt_expect_trace(test, kpt_trace_from_regs, insn->callers, "interrupt's registers", insn->offset);
+	kpt_expect_trace(test, kpt_trace_from_regs, insn->callers, "interrupt's registers",
+			 insn->offset);
 }
 
 static struct kunit_case optprobes_x86_traces_cases[] = {
-	KUNIT_CASE_PARAM(callers_are_in_traces_of_optimized, kpt_traced_insn_gen_params),
-	KUNIT_CASE_PARAM(callers_are_in_traces_of_interrupts_of_optimized, kpt_traced_insn_gen_params),
+	KUNIT_CASE_PARAM(trace_from_handler_of_optimized_shows_callers,
+			 kpt_traced_insn_gen_params),
+	KUNIT_CASE_PARAM(trace_from_interrupt_of_optimized_shows_callers,
+			 kpt_traced_insn_gen_params),
 	{ }
 };
 

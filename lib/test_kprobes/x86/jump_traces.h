@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Optimised instructions that stacks are walked from. */
+/* Optimised instructions from whose detours stacks are walked. */
 #ifndef _TEST_KPROBES_X86_JUMP_TRACES_H
 #define _TEST_KPROBES_X86_JUMP_TRACES_H
 
 #include "frames.h"
 
-/*
- * struct traced_insn - An instruction in whose detour stacks are walked
- * @symbol:	The function,
- * @offset:	and where the instruction is in it, after ENDBR.
+/**
+ * struct traced_insn - An instruction from whose detour stacks are walked
+ * @symbol:	Name of its function.
+ * @offset:	Offset of the instruction in the function, after ENDBR.
  * @function:	The function. It returns one more than its argument.
- * @caller:	Calls it, and returns one more than that.
- * @callers:	Their names.
+ * @caller:	A function that calls @function, and returns one more than that.
+ * @callers:	The names of both, and a NULL.
  */
 struct traced_insn {
 	const char *symbol;
@@ -22,6 +22,6 @@ struct traced_insn {
 };
 
 const void *kpt_traced_insn_gen_params(const void *prev, char *desc);
-struct kprobe *kpt_traced_insn_probe(struct kunit *test);
+struct kprobe *kpt_register_traced_insn(struct kunit *test, char name);
 
 #endif /* _TEST_KPROBES_X86_JUMP_TRACES_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Operands of instructions that are per CPU. */
+/* Per-CPU operands of instructions. */
 #ifndef _TEST_KPROBES_X86_OPERANDS_H
 #define _TEST_KPROBES_X86_OPERANDS_H
 
@@ -12,10 +12,10 @@ struct pair {
 	u64 word[2];
 };
 
-DECLARE_PER_CPU(u64, kprobes_test_number);	/* 7 whenever no instruction is tested */
+DECLARE_PER_CPU(u64, kprobes_test_number);	/* 7 if no test is running */
 DECLARE_PER_CPU_ALIGNED(struct pair, kprobes_test_pair);
 
-/* Operands per CPU, which are for one CPU only where there is but one. */
+/* Without SMP, per-CPU variables are plain ones. */
 #ifdef CONFIG_SMP
 #define GS			"%gs:"
 #else
@@ -28,7 +28,7 @@ DECLARE_PER_CPU_ALIGNED(struct pair, kprobes_test_pair);
 
 static_assert(offsetof(struct pcpu_hot, preempt_count) == 8);
 
-/* The lowest byte of preempt_count: the scheduler sets a flag in the highest one. */
+/* The lowest byte of preempt_count. The highest bit is PREEMPT_NEED_RESCHED. */
 #define COUNT_HERE		THIS_CPU("pcpu_hot + 8")
 
 #endif /* _TEST_KPROBES_X86_OPERANDS_H */

@@ -1,28 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Instructions of the kernel that x86 patches must not be probed. */
+/* Instructions that the kernel patches must not be probed. */
 #include <linux/bug.h>
 #include <linux/string.h>
 
 #include <asm/alternative.h>
 #include <asm/text-patching.h>
 
-#include "snippets.h"
+#include "../probes.h"
+#include "functions.h"
 
-/*
- * The kernel's own tables of what is reserved are not for modules to see. But there
- * are functions that have such instructions for sure, of which something is known.
+/**
+ * struct reserved_insn - A reserved instruction of the kernel
+ * @desc:	What it is.
+ * @symbol:	A function that has one. A module cannot look at the kernel's tables of them.
+ * @code:	The first bytes of the instruction.
+ * @size:	How many bytes @code has, or 0 if they are not known.
+ * @is_there:	Whether this kernel has it.
  */
-static const struct reserved_insn {
+struct reserved_insn {
 	const char *desc;
 	const char *symbol;
 	u8 code[4];
 	unsigned int size;
 	bool is_there;
-} reserved_insns[] = {
+};
+
+static const struct reserved_insn reserved_insns[] = {
 	{ "warning", "refcount_warn_saturate", { 0x0f, 0x0b }, 2, IS_ENABLED(CONFIG_BUG) },
 	{ "jump label", "kfree", { 0x0f, 0x1f, 0x44, 0x00 }, 4,
 	  IS_ENABLED(CONFIG_JUMP_LABEL) && IS_ENABLED(CONFIG_TRACEPOINTS) },
-	/* Of might_sleep(), and whatever that is at present: here nothing else is reserved. */
+	/* Of might_sleep(). It may be any instruction, but nothing else there is reserved. */
 	{ "static call", "mutex_lock", { }, 0,
 	  IS_ENABLED(CONFIG_HAVE_STATIC_CALL_INLINE) && IS_ENABLED(CONFIG_PREEMPT_DYNAMIC) &&
 	  !IS_ENABLED(CONFIG_DEBUG_LOCK_ALLOC) },
@@ -30,7 +37,7 @@ static const struct reserved_insn {
 
 KUNIT_ARRAY_PARAM_DESC(reserved_insn, reserved_insns, desc);
 
-static void kernels_reserved_insn_is_not_probed(struct kunit *test)
+static void reserved_kernel_insn_is_not_probed(struct kunit *test)
 {
 	const struct reserved_insn *insn = test->param_value;
 	struct kprobe *a = kpt_probe('a', insn->symbol);
@@ -59,35 +66,25 @@ static void kernels_reserved_insn_is_not_probed(struct kunit *test)
 	KUNIT_EXPECT_GT(test, refused, 0);
 }
 
-/* An instruction with a prefix that is another one while there is only one CPU. */
+/* Alternatives replace its LOCK prefix by another one as long as there is one CPU. */
 u64 kprobes_test_lock(u64 *cell);
 
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_lock\n"
-    ".type kprobes_test_lock, @function\n"
-    "kprobes_test_lock:\n"
-    ASM_ENDBR
-    "	nop\n"
-    LOCK_PREFIX "incq (%rdi)\n"
-    "	mov (%rdi), %rax\n"
-    RETURN
-    "	int3\n"
-    ".size kprobes_test_lock, . - kprobes_test_lock\n"
-    ".popsection\n");
+KPT_ASM_FUNCTION(kprobes_test_lock,
+		 "nop\n"
+		 LOCK_PREFIX "incq (%rdi)\n"
+		 "mov (%rdi), %rax\n"
+		 RETURN);
 
-/* A probe would keep the prefix from coming back with the second CPU, and so would a jump. */
+/* With a probe or a jump there, LOCK would not come back with a second CPU. */
 static void patched_lock_prefix_is_not_probed(struct kunit *test)
 {
-	const u8 *nop = (const u8 *)kprobes_test_lock, *lock;
+	const u8 *nop = (const u8 *)kpt_address(kprobes_test_lock) + ENDBR_SIZE;
+	const u8 *lock = nop + 1;
 	u64 (*function)(u64 *cell) = kprobes_test_lock;
 	struct kprobe *a = kpt_probe('a', NULL);
 	u64 cell = ARG;
 
-	OPTIMIZER_HIDE_VAR(nop);
 	OPTIMIZER_HIDE_VAR(function);
-	nop += ENDBR_SIZE;
-	lock = nop + 1;
 	if (*lock == 0xf0)
 		kunit_skip(test, "only when booted with maxcpus=1");
 	KUNIT_ASSERT_EQ(test, *lock, 0x3e);
@@ -107,7 +104,7 @@ static void patched_lock_prefix_is_not_probed(struct kunit *test)
 }
 
 static struct kunit_case kprobes_x86_reserved_cases[] = {
-	KUNIT_CASE_PARAM(kernels_reserved_insn_is_not_probed, reserved_insn_gen_params),
+	KUNIT_CASE_PARAM(reserved_kernel_insn_is_not_probed, reserved_insn_gen_params),
 	KUNIT_CASE(patched_lock_prefix_is_not_probed),
 	{ }
 };

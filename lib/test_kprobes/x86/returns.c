@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a return through a trampoline leaves as it was. */
+/* A return through the trampoline leaves registers and flags as they were. */
 #include <linux/ptrace.h>
 #include <linux/string.h>
 
 #include <asm/processor-flags.h>
-#include <asm/segment.h>
 
 #include "../return_probes.h"
 #include "frames.h"
 #include "registers.h"
 
-static unsigned long seen_stack;
-
 static void see_return(struct test_kretprobe *p, struct kretprobe_instance *ri,
 		       struct pt_regs *regs)
 {
-	kpt_seen = *regs;
-	seen_stack = *(unsigned long *)regs->sp;
+	kpt_see(regs);
 }
 
 static struct kretprobe *snippet_return_probe(char name, const struct snippet *snippet)
@@ -27,21 +23,11 @@ static struct kretprobe *snippet_return_probe(char name, const struct snippet *s
 	return rp;
 }
 
-static void expect_seen_return(struct kunit *test, const struct snippet *snippet,
-			       const struct cpu_state *left)
-{
-	const struct snippet *ret = kpt_find_snippet("ret");
-
-	kpt_expect_seen(test, left);
-	KUNIT_EXPECT_EQ(test, kpt_seen.ip, ret->code + ret->target);
-	KUNIT_EXPECT_EQ(test, seen_stack, snippet->code);	/* what its caller has pushed */
-	KUNIT_EXPECT_EQ(test, kpt_seen.orig_ax, -1UL);
-	KUNIT_EXPECT_EQ(test, kpt_seen.cs, __KERNEL_CS);
-	KUNIT_EXPECT_EQ(test, kpt_seen.ss, __KERNEL_DS);
-}
-
-/* All of them, and the flags, but for that of direction: it is clear at every return. */
-static void return_leaves_registers(struct kunit *test)
+/*
+ * Inputs that leave DF set are left out: it is clear at every return. The word on the
+ * stack is what the caller has pushed, the address that it calls.
+ */
+static void return_preserves_registers(struct kunit *test)
 {
 	static const char * const names[] = { "add", "cli", "sti", "popf_off" };
 
@@ -59,8 +45,9 @@ static void return_leaves_registers(struct kunit *test)
 			kpt_clear_journal();
 			kpt_run_snippet(snippet);
 			KUNIT_ASSERT_STREQ(test, kpt_journal, "rR");
-			kpt_expect_state(test, &expected[i], "return-probed", i);
-			expect_seen_return(test, snippet, &expected[i]);
+			kpt_expect_state(test, &expected[i], "with a return probe", i);
+			kpt_expect_seen(test, &expected[i]);
+			kpt_expect_seen_frame(test, kpt_snippet_return_address(), snippet->code);
 		}
 		unregister_kretprobe(r);
 	}
@@ -73,7 +60,7 @@ static void change_result(struct test_kretprobe *p, struct kretprobe_instance *r
 	regs->dx = ~regs->dx;
 }
 
-static void return_handler_changes_the_result(struct kunit *test)
+static void return_handler_changes_result(struct kunit *test)
 {
 	const struct snippet *snippet = kpt_find_snippet("nop");
 	struct cpu_state *expected = kpt_unprobed_states(test, snippet);
@@ -85,27 +72,19 @@ static void return_handler_changes_the_result(struct kunit *test)
 		expected[i].dx = ~expected[i].dx;
 		kpt_set_input(i);
 		kpt_run_snippet(snippet);
-		kpt_expect_state(test, &expected[i], "return-probed", i);
+		kpt_expect_state(test, &expected[i], "with a return probe", i);
 	}
 }
 
-/* A function that ends in a jump to another one. */
+/* Return kprobes_test_frame(@arg + 10): a function that ends in a jump to another one. */
 u64 kprobes_test_tail(u64 arg);
 
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_tail\n"
-    ".type kprobes_test_tail, @function\n"
-    "kprobes_test_tail:\n"
-    ASM_ENDBR
-    "	lea 10(%rdi), %rdi\n"
-    "	jmp kprobes_test_frame\n"
-    "	int3\n"
-    ".size kprobes_test_tail, . - kprobes_test_tail\n"
-    ".popsection\n");
+KPT_ASM_FUNCTION(kprobes_test_tail,
+		 "lea 10(%rdi), %rdi\n"
+		 "jmp kprobes_test_frame\n");
 
-/* Its return is that of both. */
-static void functions_return_together(struct kunit *test)
+/* Both return probes are called at the one return. */
+static void tail_call_returns_once(struct kunit *test)
 {
 	static const struct place tail = {
 		"kprobes_test_tail", kprobes_test_tail, kprobes_test_tail, ARG + 11
@@ -133,7 +112,7 @@ static void functions_return_together(struct kunit *test)
 	EXPECT_CALL(test, &tail, "tsST");
 }
 
-/* ENDBR is part of it, and what follows. */
+/* The entry is at offset 0, or after ENDBR. */
 static void entry_is_return_probed(struct kunit *test)
 {
 	const struct place *place = test->param_value;
@@ -153,9 +132,9 @@ static void entry_is_return_probed(struct kunit *test)
 }
 
 static struct kunit_case kretprobes_x86_cases[] = {
-	KUNIT_CASE(return_leaves_registers),
-	KUNIT_CASE(return_handler_changes_the_result),
-	KUNIT_CASE(functions_return_together),
+	KUNIT_CASE(return_preserves_registers),
+	KUNIT_CASE(return_handler_changes_result),
+	KUNIT_CASE(tail_call_returns_once),
 	KUNIT_CASE_PARAM(entry_is_return_probed, kpt_place_gen_params),
 	{ }
 };

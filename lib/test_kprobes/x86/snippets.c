@@ -1,131 +1,120 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Snippets: functions with one instruction to probe. */
 #include <linux/irqflags.h>
+#include <linux/objtool.h>
+#include <linux/ptrace.h>
 #include <linux/string.h>
 
-#include <asm/alternative.h>
+#include <asm/asm.h>
 #include <asm/processor-flags.h>
 #include <asm/smap.h>
 
 #include "snippets.h"
 
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_run\n"
-    ".type kprobes_test_run, @function\n"
-    "kprobes_test_run:\n"
-    ASM_ENDBR
-    "	push %rbp\n"
-    "	push %rbx\n"
-    "	push %r12\n"
-    "	push %r13\n"
-    "	push %r14\n"
-    "	push %r15\n"
-    "	pushfq\n"
-    "	push %rdi\n"
-    "	push %rsi\n"
-    "	pushq 120(%rdi)\n"
-    "	popfq\n"
-    "	mov (%rdi), %rax\n"
-    "	mov 8(%rdi), %rbx\n"
-    "	mov 16(%rdi), %rcx\n"
-    "	mov 24(%rdi), %rdx\n"
-    "	mov 32(%rdi), %rsi\n"
-    "	mov 48(%rdi), %rbp\n"
-    "	mov 56(%rdi), %r8\n"
-    "	mov 64(%rdi), %r9\n"
-    "	mov 72(%rdi), %r10\n"
-    "	mov 80(%rdi), %r11\n"
-    "	mov 88(%rdi), %r12\n"
-    "	mov 96(%rdi), %r13\n"
-    "	mov 104(%rdi), %r14\n"
-    "	mov 112(%rdi), %r15\n"
-    "	mov 40(%rdi), %rdi\n"
-    ANNOTATE_RETPOLINE_SAFE
-    "	call *(%rsp)\n"
-    ".Lkprobes_test_returned:\n"
-    "	xchg %rdi, 8(%rsp)\n"
-    "	mov %rax, (%rdi)\n"
-    "	mov %rbx, 8(%rdi)\n"
-    "	mov %rcx, 16(%rdi)\n"
-    "	mov %rdx, 24(%rdi)\n"
-    "	mov %rsi, 32(%rdi)\n"
-    "	mov %rbp, 48(%rdi)\n"
-    "	mov %r8, 56(%rdi)\n"
-    "	mov %r9, 64(%rdi)\n"
-    "	mov %r10, 72(%rdi)\n"
-    "	mov %r11, 80(%rdi)\n"
-    "	mov %r12, 88(%rdi)\n"
-    "	mov %r13, 96(%rdi)\n"
-    "	mov %r14, 104(%rdi)\n"
-    "	mov %r15, 112(%rdi)\n"
-    "	pushfq\n"
-    "	popq 120(%rdi)\n"
-    "	pop %rax\n"
-    "	pop %rax\n"
-    "	mov %rax, 40(%rdi)\n"
-    "	popfq\n"
-    "	pop %r15\n"
-    "	pop %r14\n"
-    "	pop %r13\n"
-    "	pop %r12\n"
-    "	pop %rbx\n"
-    "	pop %rbp\n"
-    ASM_RET
-    ".size kprobes_test_run, . - kprobes_test_run\n"
-    ".popsection\n");
+KPT_ASM_FUNCTION(kprobes_test_run,
+		 "push %rbp\n"
+		 "push %rbx\n"
+		 "push %r12\n"
+		 "push %r13\n"
+		 "push %r14\n"
+		 "push %r15\n"
+		 "pushfq\n"
+		 "push %rdi\n"
+		 "push %rsi\n"
+		 "pushq 120(%rdi)\n"
+		 "popfq\n"
+		 "mov (%rdi), %rax\n"
+		 "mov 8(%rdi), %rbx\n"
+		 "mov 16(%rdi), %rcx\n"
+		 "mov 24(%rdi), %rdx\n"
+		 "mov 32(%rdi), %rsi\n"
+		 "mov 48(%rdi), %rbp\n"
+		 "mov 56(%rdi), %r8\n"
+		 "mov 64(%rdi), %r9\n"
+		 "mov 72(%rdi), %r10\n"
+		 "mov 80(%rdi), %r11\n"
+		 "mov 88(%rdi), %r12\n"
+		 "mov 96(%rdi), %r13\n"
+		 "mov 104(%rdi), %r14\n"
+		 "mov 112(%rdi), %r15\n"
+		 "mov 40(%rdi), %rdi\n"
+		 ANNOTATE_RETPOLINE_SAFE
+		 "call *(%rsp)\n"
+		 ".Lkprobes_test_returned:\n"
+		 "xchg %rdi, 8(%rsp)\n"
+		 "mov %rax, (%rdi)\n"
+		 "mov %rbx, 8(%rdi)\n"
+		 "mov %rcx, 16(%rdi)\n"
+		 "mov %rdx, 24(%rdi)\n"
+		 "mov %rsi, 32(%rdi)\n"
+		 "mov %rbp, 48(%rdi)\n"
+		 "mov %r8, 56(%rdi)\n"
+		 "mov %r9, 64(%rdi)\n"
+		 "mov %r10, 72(%rdi)\n"
+		 "mov %r11, 80(%rdi)\n"
+		 "mov %r12, 88(%rdi)\n"
+		 "mov %r13, 96(%rdi)\n"
+		 "mov %r14, 104(%rdi)\n"
+		 "mov %r15, 112(%rdi)\n"
+		 "pushfq\n"
+		 "popq 120(%rdi)\n"
+		 "pop %rax\n"
+		 "pop %rax\n"
+		 "mov %rax, 40(%rdi)\n"
+		 "popfq\n"
+		 "pop %r15\n"
+		 "pop %r14\n"
+		 "pop %r13\n"
+		 "pop %r12\n"
+		 "pop %rbx\n"
+		 "pop %rbp\n"
+		 ASM_RET);
 STACK_FRAME_NON_STANDARD_FP(kprobes_test_run);
 
-/* Where snippets jump to or call, and a cell for operands relative to ip. */
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_callee\n"
-    ".type kprobes_test_callee, @function\n"
-    "kprobes_test_callee:\n"
-    ASM_ENDBR
-    "	mov (%rsp), %r13\n"
-    "	lea 1(%rax), %rax\n"
-    ANNOTATE_RETPOLINE_SAFE
-    "	ret\n"
-    "	int3\n"
-    ".size kprobes_test_callee, . - kprobes_test_callee\n"
-    ".popsection\n"
-    ".pushsection .data\n"
-    ".balign 8\n"
-    ".globl kprobes_test_cell\n"
-    "kprobes_test_cell:\n"
-    "	.quad 0x1122334455667788\n"
-    ".popsection\n");
+KPT_ASM_FUNCTION(kprobes_test_callee,
+		 "mov (%rsp), %r13\n"
+		 "lea 1(%rax), %rax\n"
+		 RETURN);
+
+/* A word for operands relative to ip. */
+asm(".pushsection .data\n"
+	".balign 8\n"
+	".globl kprobes_test_cell\n"
+	"kprobes_test_cell:\n"
+	"	.quad 0x1122334455667788\n"
+	".popsection\n");
 
 /* An instruction that does not branch. */
 #define SNIPPET(name, before, insn, after)				\
-	__SNIPPET(name, before, insn, after "\n" RETURN, "0")
+	SNIPPET_WITH_TARGET(name, before, insn, after "\n" RETURN, "0")
 
-/* One that may, to label 1 of the snippet. What it did shows in r14. */
+#define SNIPPET_WITH_TARGET(name, before, insn, after, target)		\
+	__SNIPPET("snippets", "kprobes_test_", name, before, insn, after, target)
+
+/* A branch to label 1 of the snippet. r14 shows whether it was taken. */
 #define BRANCH_SNIPPET(name, insn)					\
-	__SNIPPET(name, "", insn,					\
-		  "mov $1, %r14d\n" RETURN				\
-		  "int3\n"						\
-		  "1: mov $2, %r14d\n" RETURN,				\
-		  "1b - 880b")
+	SNIPPET_WITH_TARGET(name, "", insn,				\
+			    "mov $1, %r14d\n" RETURN			\
+			    "int3\n"					\
+			    "1: mov $2, %r14d\n" RETURN,		\
+			    "1b - 880b")
 
-/* One that calls the callee, or jumps there and never comes back. */
+/* A call of kprobes_test_callee(). */
 #define CALL_SNIPPET(name, before, insn)				\
-	__SNIPPET(name, before, insn, RETURN,				\
-		  "kprobes_test_callee - 880b")
+	SNIPPET_WITH_TARGET(name, before, insn, RETURN, "kprobes_test_callee - 880b")
 
+/* A jump there, which returns to the snippet's caller. */
 #define JUMP_SNIPPET(name, before, insn)				\
-	__SNIPPET(name, before, insn, "",				\
-		  "kprobes_test_callee - 880b")
+	SNIPPET_WITH_TARGET(name, before, insn, "", "kprobes_test_callee - 880b")
 
-/* One that returns to kprobes_test_run. */
+/* A return to kprobes_test_run(). */
 #define RETURN_SNIPPET(name, insn)					\
-	__SNIPPET(name, "", ANNOTATE_RETPOLINE_SAFE insn, "",		\
-		  ".Lkprobes_test_returned - 880b")
+	SNIPPET_WITH_TARGET(name, "", ANNOTATE_RETPOLINE_SAFE insn, "",	\
+			    ".Lkprobes_test_returned - 880b")
 
-asm(SNIPPET_TABLE("kprobes_test_snippets:\n"));
+SNIPPET_TABLE_LABEL("snippets", "snippets");
 
-/* A copy does what the original does. */
+/* Run as a copy. */
 SNIPPET("add", "", "add %rdx, %rax", "");
 SNIPPET("adc", "", "adc $0x12345678, %rax", "");
 SNIPPET("imul", "", "imul $77, %rbx, %rax", "");
@@ -149,7 +138,7 @@ SNIPPET("push_sp", "", "push %rsp", "pop %rax\n sub %rsp, %rax");
 SNIPPET("pop_mem", "push %rdx", "popq 8(%rsi)", "");
 SNIPPET("add_sp", "push %rdx", "lea 8(%rsp), %rsp", "");
 
-/* Branches, and what else is emulated. */
+/* Emulated. */
 BRANCH_SNIPPET("je", "je 1f");
 BRANCH_SNIPPET("jne", "jne 1f");
 BRANCH_SNIPPET("jb", "jb 1f");
@@ -185,13 +174,16 @@ SNIPPET("pushf", "", "pushfq", "pop %rax");
 SNIPPET("popf", "pushq $0xad7", "popfq", "");
 SNIPPET("popf_off", "pushq $0x046", "popfq", "");
 
-/* Stepped where there is a post handler: they change how that would run. */
+/*
+ * Run as a copy, but stepped if there is a post handler: its stub in the slot would run
+ * with the segment, or the CR0, that they set.
+ */
 SNIPPET("mov_es", "mov %es, %eax", "mov %eax, %es", "");
 SNIPPET("mov_ds", "mov %ds, %eax", "mov %eax, %ds", "");
 SNIPPET("mov_cr0", "mov %cr0, %rbx", "mov %rbx, %cr0", "");
 SNIPPET("clts", "", "clts", "");
 
-/* Stepped always: their faults are fixed up. di is a good address, or a bad one. */
+/* Stepped, as there are fixups for their faults. di is a good address, or a bad one. */
 SNIPPET("fault_load", "", "mov (%rdi), %rax",
 	RETURN "int3\n 1: mov $-1, %rbx\n" _ASM_EXTABLE(881b, 1b));
 SNIPPET("fault_store", "", "mov %rdx, (%rdi)",
@@ -199,19 +191,26 @@ SNIPPET("fault_store", "", "mov %rdx, (%rdi)",
 SNIPPET("fault_user", ASM_STAC, "mov (%rdi), %rax",
 	ASM_CLAC RETURN "int3\n 1:\n" ASM_CLAC "mov $-1, %rbx\n" _ASM_EXTABLE_UA(881b, 1b));
 
-asm(SNIPPET_TABLE("kprobes_test_snippets_end:\n"));
+SNIPPET_TABLE_LABEL("snippets", "snippets_end");
 
-const void *kpt_snippet_gen_params(const void *prev, char *desc)
+/* Return the entry of @table after @prev, with its name in @desc, or NULL at its @end. */
+const void *kpt_next_snippet(const void *prev, const struct snippet *table,
+			     const struct snippet *end, char *desc)
 {
-	const struct snippet *next = prev ? (const struct snippet *)prev + 1
-					  : kprobes_test_snippets;
+	const struct snippet *next = prev ? (const struct snippet *)prev + 1 : table;
 
-	if (next == kprobes_test_snippets_end)
+	if (next == end)
 		return NULL;
 	strscpy(desc, next->name, KUNIT_PARAM_DESC_SIZE);
 	return next;
 }
 
+const void *kpt_snippet_gen_params(const void *prev, char *desc)
+{
+	return kpt_next_snippet(prev, kprobes_test_snippets, kprobes_test_snippets_end, desc);
+}
+
+/* Return the snippet @name, which must be in the table. */
 const struct snippet *kpt_find_snippet(const char *name)
 {
 	const struct snippet *snippet = kprobes_test_snippets;
@@ -226,6 +225,14 @@ unsigned long kpt_insn_address(const struct snippet *snippet)
 	return snippet->code + snippet->offset;
 }
 
+/* Return the address in kprobes_test_run() to which snippets return. */
+unsigned long kpt_snippet_return_address(void)
+{
+	const struct snippet *ret = kpt_find_snippet("ret");
+
+	return ret->code + ret->target;
+}
+
 static const u64 input_flags[INPUT_FLAGS] = {
 	0, X86_EFLAGS_CF, X86_EFLAGS_ZF, X86_EFLAGS_SF, X86_EFLAGS_OF, X86_EFLAGS_PF,
 	X86_EFLAGS_DF, X86_EFLAGS_SF | X86_EFLAGS_OF,
@@ -235,13 +242,13 @@ static const u64 input_flags[INPUT_FLAGS] = {
 
 struct cpu_state kpt_state;
 
-/* With interrupts on where @input is even. */
+/* Set kpt_state to input number @input, with interrupts on if that is even. */
 void kpt_set_input(unsigned int input)
 {
 	u64 *word = &kpt_state.ax;
 
 	for (unsigned int i = 0; i < sizeof(kpt_state) / sizeof(*word); i++)
-		word[i] = 0x0101010101010101 * (i + 1);
+		word[i] = INPUT_WORD(i);
 	kpt_state.flags = input % 2 ? X86_EFLAGS_FIXED : X86_EFLAGS_FIXED | X86_EFLAGS_IF;
 	kpt_state.cx = input / 2 % INPUT_COUNTS;
 	kpt_state.flags |= input_flags[input / 2 / INPUT_COUNTS];
@@ -249,19 +256,26 @@ void kpt_set_input(unsigned int input)
 	kpt_state.di = (unsigned long)&kpt_state.memory[3];
 }
 
-void kpt_run_snippet(const struct snippet *snippet)
+/* Not inlined: stack traces from code that is run twice are compared. */
+noinline void kpt_run_code(struct cpu_state *state, unsigned long code)
 {
 	unsigned long flags;
 
-	if (kpt_state.flags & X86_EFLAGS_IF) {
-		kprobes_test_run(&kpt_state, snippet->code);
+	if (state->flags & X86_EFLAGS_IF) {
+		kprobes_test_run(state, code);
 	} else {
 		local_irq_save(flags);
-		kprobes_test_run(&kpt_state, snippet->code);
+		kprobes_test_run(state, code);
 		local_irq_restore(flags);
 	}
 }
 
+void kpt_run_snippet(const struct snippet *snippet)
+{
+	kpt_run_code(&kpt_state, snippet->code);
+}
+
+/* Expect @expected in kpt_state. @how tells how the snippet was probed, @input its input. */
 void kpt_expect_state(struct kunit *test, const struct cpu_state *expected, const char *how,
 		      unsigned int input)
 {
@@ -271,6 +285,31 @@ void kpt_expect_state(struct kunit *test, const struct cpu_state *expected, cons
 		return;
 	for (unsigned int i = 0; i < sizeof(kpt_state) / sizeof(*got); i++)
 		KUNIT_ASSERT_EQ_MSG(test, got[i], want[i], "word %u, %s, input %u", i, how, input);
+}
+
+/* Run @snippet with each input; return what it leaves. */
+struct cpu_state *kpt_unprobed_states(struct kunit *test, const struct snippet *snippet)
+{
+	struct cpu_state *expected = kunit_kcalloc(test, INPUTS, sizeof(*expected), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, expected);
+	for (unsigned int i = 0; i < INPUTS; i++) {
+		kpt_set_input(i);
+		kpt_run_snippet(snippet);
+		expected[i] = kpt_state;
+	}
+	return expected;
+}
+
+/* Expect that @snippet calls no handler after its probe was unregistered. */
+void kpt_expect_unprobed(struct kunit *test, const struct snippet *snippet,
+			 const struct cpu_state *expected)
+{
+	kpt_set_input(0);
+	kpt_clear_journal();
+	kpt_run_snippet(snippet);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "");
+	kpt_expect_state(test, &expected[0], "no longer probed", 0);
 }
 
 unsigned long kpt_pre_ip, kpt_post_ip, kpt_post_flags;
@@ -288,7 +327,7 @@ void kpt_record_post(struct kprobe *kp, struct pt_regs *regs, unsigned long flag
 	kpt_post_flags = regs->flags;
 }
 
-/* Make probe @name one of the snippet's instruction, that records what it sees. */
+/* Prepare probe @name at the instruction of @snippet, to record ip and flags. */
 struct kprobe *kpt_snippet_probe(char name, const struct snippet *snippet, bool post)
 {
 	struct kprobe *kp = kpt_probe(name, NULL);
@@ -299,12 +338,13 @@ struct kprobe *kpt_snippet_probe(char name, const struct snippet *snippet, bool 
 	return kp;
 }
 
-static bool may_go_on_at(const struct snippet *snippet, unsigned long ip)
+static bool may_continue_at(const struct snippet *snippet, unsigned long ip)
 {
 	return ip == kpt_insn_address(snippet) + snippet->length ||
 	       (snippet->target && ip == snippet->code + snippet->target);
 }
 
+/* Expect that @snippet leaves @expected with probe 'a', as it did without one. */
 void kpt_expect_same(struct kunit *test, const struct snippet *snippet,
 		     const struct cpu_state *expected, bool post)
 {
@@ -317,7 +357,7 @@ void kpt_expect_same(struct kunit *test, const struct snippet *snippet,
 		KUNIT_ASSERT_STREQ(test, kpt_journal, post ? "aA" : "a");
 		KUNIT_ASSERT_EQ(test, kpt_pre_ip, kpt_insn_address(snippet) + 1);
 		if (post) {
-			KUNIT_ASSERT_TRUE(test, may_go_on_at(snippet, kpt_post_ip));
+			KUNIT_ASSERT_TRUE(test, may_continue_at(snippet, kpt_post_ip));
 			KUNIT_ASSERT_EQ(test, kpt_post_flags & X86_EFLAGS_IF,
 					kpt_state.flags & X86_EFLAGS_IF);
 		}
@@ -325,27 +365,16 @@ void kpt_expect_same(struct kunit *test, const struct snippet *snippet,
 	}
 }
 
-struct cpu_state *kpt_unprobed_states(struct kunit *test, const struct snippet *snippet)
-{
-	struct cpu_state *expected = kunit_kcalloc(test, INPUTS, sizeof(*expected), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, expected);
-	for (unsigned int i = 0; i < INPUTS; i++) {
-		kpt_set_input(i);
-		kpt_run_snippet(snippet);
-		expected[i] = kpt_state;
-	}
-	return expected;
-}
-
-/* What a handler runs into is skipped, and its displaced instruction is run all the same. */
 int kpt_act_run_snippet(struct test_probe *p, struct pt_regs *regs)
 {
 	kpt_run_snippet((const struct snippet *)p->data);
 	return 0;
 }
 
-/* Let @snippet be run by the handler of probe 'a'. */
+/*
+ * Register @a, whose handler runs @snippet. A hit there calls no handler, as it is inside
+ * another one, but runs the instruction.
+ */
 void kpt_register_skipping(struct kunit *test, struct kprobe *a, const struct snippet *snippet)
 {
 	kpt_test_probe('a')->act = kpt_act_run_snippet;
@@ -353,15 +382,15 @@ void kpt_register_skipping(struct kunit *test, struct kprobe *a, const struct sn
 	ASSERT_REGISTERED(test, a);
 }
 
+/* Expect that the instruction of @b leaves @expected if the handler of @a runs it. */
 void kpt_expect_skipped(struct kunit *test, const struct kprobe *a, const struct kprobe *b,
-			const struct cpu_state *expected, const char *calls)
+			const struct cpu_state *expected, const char *events)
 {
-	unsigned int off;
-
-	for (off = 1; off < INPUTS; off += 2) {
-		kpt_set_input(off);
-		EXPECT_CALL(test, TRACED, calls);
-		kpt_expect_state(test, &expected[off], "skipped", off);
+	/* Only inputs with interrupts off, as they may be in a handler. */
+	for (unsigned int i = 1; i < INPUTS; i += 2) {
+		kpt_set_input(i);
+		EXPECT_CALL(test, TRACED, events);
+		kpt_expect_state(test, &expected[i], "skipped", i);
 	}
 	KUNIT_EXPECT_EQ(test, b->nmissed, INPUTS / 2);
 	KUNIT_EXPECT_EQ(test, a->nmissed, 0);

@@ -1,59 +1,54 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Stack traces are right at each instruction: of a trampoline, a detour and the handlers
- * that these call. A trap after each instruction takes them.
- */
+/* Stack traces are right at each instruction of a trampoline, a detour and their handlers. */
 #include <linux/cpufeature.h>
 #include <linux/irqflags.h>
 #include <linux/kdebug.h>
 #include <linux/jiffies.h>
 #include <linux/notifier.h>
+#include <linux/objtool.h>
 #include <linux/string.h>
+#include <linux/stringify.h>
 
-#include <asm/debugreg.h>
 #include <asm/processor-flags.h>
 #include <asm/text-patching.h>
 
 #include "../optimize.h"
 #include "../return_probes.h"
 #include "frames.h"
+#include "functions.h"
 #include "jump_traces.h"
-#include "snippets.h"
+#include "single_step.h"
 
-/* Call a function, with a trap after each instruction until it has returned. */
+/* Call @function with a trap after each instruction until it has returned. */
 u64 kprobes_test_step(u64 arg, u64 (*function)(u64 arg));
 
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_step\n"
-    ".type kprobes_test_step, @function\n"
-    "kprobes_test_step:\n"
-    ASM_ENDBR
-    "	push %rbx\n"
-    "	pushfq\n"
-    "	btsl $" __stringify(X86_EFLAGS_TF_BIT) ", (%rsp)\n"
-    "	popfq\n"
-    ANNOTATE_RETPOLINE_SAFE
-    "	call *%rsi\n"
-    "	pushfq\n"
-    "	btrl $" __stringify(X86_EFLAGS_TF_BIT) ", (%rsp)\n"
-    "	popfq\n"
-    "	pop %rbx\n"
-    ASM_RET
-    ".size kprobes_test_step, . - kprobes_test_step\n"
-    ".popsection\n");
+KPT_ASM_FUNCTION(kprobes_test_step,
+		 "push %rbx\n"
+		 "pushfq\n"
+		 "btsl $" __stringify(X86_EFLAGS_TF_BIT) ", (%rsp)\n"
+		 "popfq\n"
+		 ANNOTATE_RETPOLINE_SAFE
+		 "call *%rsi\n"
+		 "pushfq\n"
+		 "btrl $" __stringify(X86_EFLAGS_TF_BIT) ", (%rsp)\n"
+		 "popfq\n"
+		 "pop %rbx\n"
+		 ASM_RET);
 STACK_FRAME_NON_STANDARD_FP(kprobes_test_step);
 
 /**
  * struct steps - What the traps of kprobes_test_step() have found
- * @place:	Of the function's return address.
- * @trampoline:	What stood there when it was replaced.
+ * @place:	Where the return address of the stepped function is.
+ * @trampoline:	What was put there instead.
  * @expected:	The trace of the first trap: nothing is replaced yet.
- * @frames:	How many entries it has.
- * @count:	How many traps there were.
- * @in_trampoline: One was in front of the trampoline's first instruction.
- * @bad:	How many had a trace that was wrong.
- * @bad_ip:	Where the first of these was.
+ * @frames:	Number of its entries.
+ * @count:	Number of traps.
+ * @in_trampoline: Whether one of them was at the trampoline's first instruction.
+ * @detour:	Address of the detour that is stepped through, or 0.
+ * @in_detour:	Number of traps in it.
+ * @in_copies:	Number of those after the first handler was called.
+ * @bad:	Number of traps with a wrong trace.
+ * @bad_ip:	Address of the first of these.
  */
 static struct steps {
 	unsigned long *place;
@@ -62,11 +57,15 @@ static struct steps {
 	unsigned int frames;
 	unsigned int count;
 	bool in_trampoline;
+	unsigned long detour;
+	unsigned int in_detour;
+	unsigned int in_copies;
 	unsigned int bad;
 	unsigned long bad_ip;
 } steps;
 
 #define MAX_STEPS	100000
+#define DETOUR_BYTES	512
 
 static unsigned int count_frames(const unsigned long *trace)
 {
@@ -77,7 +76,10 @@ static unsigned int count_frames(const unsigned long *trace)
 	return n;
 }
 
-/* Does a trace end in @caller, or begin there if that is 0, and its callers? */
+/*
+ * Return whether @trace ends with @caller and its callers, or is just the callers if
+ * @caller is 0.
+ */
 static bool is_good_trace(const unsigned long *trace, unsigned long caller)
 {
 	const unsigned long *callers = steps.expected + 1;
@@ -106,7 +108,7 @@ static void check_step(struct pt_regs *regs)
 	if (regs->ip == steps.trampoline)
 		steps.in_trampoline = true;
 
-	/* The trampoline is taken for the caller, and that is not above itself. */
+	/* Registers at the trampoline count as the caller's: the trace begins with its callers. */
 	returned = regs->ip - caller < 16;
 	kpt_save_trace(from_regs, regs);
 	kpt_save_trace(from_here, NULL);
@@ -117,14 +119,22 @@ static void check_step(struct pt_regs *regs)
 		steps.bad_ip = regs->ip;
 }
 
+static void count_step_in_detour(unsigned long ip)
+{
+	if (ip - steps.detour >= DETOUR_BYTES)
+		return;
+	steps.in_detour++;
+	if (kpt_journal[0])
+		steps.in_copies++;
+}
+
 static int on_trap(struct notifier_block *nb, unsigned long event, void *data)
 {
 	struct die_args *args = data;
-	unsigned long *dr6 = (unsigned long *)args->err;
 
-	if (event != DIE_DEBUG || current != kpt_tester || !(*dr6 & DR_STEP))
+	if (!kpt_take_step(event, args))
 		return NOTIFY_DONE;
-	*dr6 &= ~DR_STEP;
+	count_step_in_detour(args->regs->ip);
 	check_step(args->regs);
 	if (steps.count == MAX_STEPS)
 		args->regs->flags &= ~X86_EFLAGS_TF;
@@ -141,60 +151,50 @@ static const struct place stepped[] = {
 
 KUNIT_ARRAY_PARAM_DESC(stepped, stepped, symbol);
 
-/* A generic retpoline has, for an instruction or two, a return address too many. */
-static void need_traces_at_each_instruction(struct kunit *test)
+static void skip_unless_stack_is_walked(struct kunit *test)
 {
 	if (!IS_ENABLED(CONFIG_UNWINDER_ORC))
 		kunit_skip(test, "needs the ORC unwinder");
+	/* They have one return address too many for an instruction or two. */
 	if (boot_cpu_has(X86_FEATURE_RETPOLINE) && !boot_cpu_has(X86_FEATURE_RETPOLINE_LFENCE))
 		kunit_skip(test, "the stack cannot be walked in generic retpolines");
 }
 
-static void real_callers_are_in_traces_at_each_instruction(struct kunit *test)
+/* Step through a call of @function, expect right traces, and return its result. */
+static u64 step_through(struct kunit *test, u64 (*function)(u64 arg), u64 arg,
+			unsigned long detour)
 {
-	const struct place *place = test->param_value;
 	unsigned long flags;
 	u64 result;
 
-	need_traces_at_each_instruction(test);
 	memset(&steps, 0, sizeof(steps));
-	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', place->symbol));
-	ASSERT_RETURN_PROBED(test, kpt_return_probe('s', place->symbol));
+	steps.detour = detour;
+	kpt_clear_journal();
 	KUNIT_ASSERT_EQ(test, register_die_notifier(&trap_notifier), 0);
 	local_irq_save(flags);
-	result = kprobes_test_step(ARG * NSEC_PER_SEC, place->call);
+	result = kprobes_test_step(arg, function);
 	local_irq_restore(flags);
 	unregister_die_notifier(&trap_notifier);
 
-	KUNIT_EXPECT_EQ(test, result, place->result);
-	KUNIT_EXPECT_STREQ(test, kpt_journal, "srRS");
-	KUNIT_EXPECT_TRUE(test, steps.in_trampoline);
 	KUNIT_EXPECT_LT(test, steps.count, MAX_STEPS);
 	KUNIT_EXPECT_GT(test, steps.frames, 3);
-	KUNIT_EXPECT_EQ_MSG(test, steps.bad, 0, "of %u, the first one at %pS", steps.count,
-			    (void *)steps.bad_ip);
+	KUNIT_EXPECT_EQ_MSG(test, steps.bad, 0, "of %u, the first one at %pS, detour+%#lx",
+			    steps.count, (void *)steps.bad_ip, steps.bad_ip - detour);
+	return result;
 }
 
-/* Where the detour of the probe is, which a test steps through. */
-static unsigned long detour;
-static unsigned int steps_in_detour, steps_in_copies;
-
-#define DETOUR_BYTES	512
-
-static int on_trap_of_detour(struct notifier_block *nb, unsigned long event, void *data)
+static void trace_at_each_insn_shows_real_callers(struct kunit *test)
 {
-	struct die_args *args = data;
-	unsigned long ip = args->regs->ip;
+	const struct place *place = test->param_value;
 
-	if (event == DIE_DEBUG && current == kpt_tester && ip - detour < DETOUR_BYTES) {
-		if (kpt_journal[0])
-			steps_in_copies++;
-		steps_in_detour++;
-	}
-	return on_trap(nb, event, data);
+	skip_unless_stack_is_walked(test);
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', place->symbol));
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('s', place->symbol));
+	KUNIT_EXPECT_EQ(test, step_through(test, place->call, ARG * NSEC_PER_SEC, 0),
+			place->result);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "srRS");
+	KUNIT_EXPECT_TRUE(test, steps.in_trampoline);
 }
-
-static struct notifier_block detour_trap_notifier = { .notifier_call = on_trap_of_detour };
 
 static unsigned long jump_target(const struct kprobe *a)
 {
@@ -204,48 +204,31 @@ static unsigned long jump_target(const struct kprobe *a)
 	return (unsigned long)a->addr + JMP32_INSN_SIZE + offset;
 }
 
-static void callers_are_in_traces_at_each_instruction_of_optimized(struct kunit *test)
+static void step_through_detour(struct kunit *test, const struct kprobe *a, const char *events)
 {
 	const struct traced_insn *insn = test->param_value;
+
+	KUNIT_EXPECT_EQ(test, step_through(test, insn->function, ARG, jump_target(a)), ARG + 1);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, events);
+	KUNIT_EXPECT_GT(test, steps.in_detour, 30);
+	KUNIT_EXPECT_GT(test, steps.in_copies, 17);
+}
+
+/* A detour for one probe, and the one that replaces it when there are two. */
+static void trace_at_each_insn_of_detour_shows_callers(struct kunit *test)
+{
 	struct kprobe *a;
-	unsigned long flags;
-	u64 result;
 
-	need_traces_at_each_instruction(test);
-	a = kpt_traced_insn_probe(test);
-	for (int changed = 0; changed < 2; changed++) {
-		memset(&steps, 0, sizeof(steps));
-		steps_in_detour = 0;
-		steps_in_copies = 0;
-		detour = jump_target(a);
-		kpt_clear_journal();
-		KUNIT_ASSERT_EQ(test, register_die_notifier(&detour_trap_notifier), 0);
-		local_irq_save(flags);
-		result = kprobes_test_step(ARG, insn->function);
-		local_irq_restore(flags);
-		unregister_die_notifier(&detour_trap_notifier);
-
-		KUNIT_EXPECT_EQ(test, result, ARG + 1);
-		KUNIT_EXPECT_STREQ(test, kpt_journal, changed ? "ba" : "a");
-		KUNIT_EXPECT_LT(test, steps.count, MAX_STEPS);
-		KUNIT_EXPECT_GT(test, steps.frames, 3);
-		KUNIT_EXPECT_GT(test, steps_in_detour, 30);
-		KUNIT_EXPECT_GT(test, steps_in_copies, 17);
-		KUNIT_EXPECT_EQ_MSG(test, steps.bad, 0, "of %u, the first one at %pS, detour+%#lx",
-				    steps.count, (void *)steps.bad_ip, steps.bad_ip - detour);
-		if (!changed) {
-			struct kprobe *b = kpt_probe('b', insn->symbol);
-
-			b->offset = ENDBR_SIZE + insn->offset;
-			ASSERT_REGISTERED(test, b);
-			ASSERT_OPTIMIZED(test, b);
-		}
-	}
+	skip_unless_stack_is_walked(test);
+	a = kpt_register_traced_insn(test, 'a');
+	step_through_detour(test, a, "a");
+	kpt_register_traced_insn(test, 'b');
+	step_through_detour(test, a, "ba");
 }
 
 static struct kunit_case kprobes_x86_steps_cases[] = {
-	KUNIT_CASE_PARAM(real_callers_are_in_traces_at_each_instruction, stepped_gen_params),
-	KUNIT_CASE_PARAM(callers_are_in_traces_at_each_instruction_of_optimized,
+	KUNIT_CASE_PARAM(trace_at_each_insn_shows_real_callers, stepped_gen_params),
+	KUNIT_CASE_PARAM(trace_at_each_insn_of_detour_shows_callers,
 			 kpt_traced_insn_gen_params),
 	{ }
 };
