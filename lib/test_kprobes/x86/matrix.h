@@ -4,30 +4,29 @@
  * probe, on each path that a hit can take, alone or inside another probe's handler,
  * with one probe and with three at the address, with and without a return probe.
  *
- * What comes of a probed function is compared with what comes of its twin, which is
- * the same code without a probe, run right before in the same context; where a handler
- * changes registers or the path, that is done to the twin by its caller.
+ * The result of a probed function is compared with that of its twin, the same code without
+ * a probe, which runs right before it in the same context. What a handler does to registers
+ * and to the path, the caller of the twin does.
  *
- * A cell of the matrix is run, or there is an entry in exclusions[] that tells why it
- * cannot be. One that is neither fails the test.
+ * Each cell of the matrix is run, or an entry of exclusions[] says why it cannot be. A cell
+ * that is neither run nor excluded fails the test.
  */
 #ifndef _TEST_KPROBES_X86_MATRIX_H
 #define _TEST_KPROBES_X86_MATRIX_H
 
-#include <linux/interrupt.h>
-#include <linux/irq_work.h>
 #include <linux/kprobes_hit.h>
+#include <linux/types.h>
 
-#include "../return_probes.h"
+#include <kunit/test.h>
+
 #include "matrix_code.h"
-#include "snippets.h"
 
 /**
- * struct hit_path - A way of hits
- * @desc:	For people.
- * @kind:	Of the functions that are probed.
+ * struct hit_path - A path of hits
+ * @desc:	Description.
+ * @kind:	Kind of the functions that are probed.
  * @post:	Whether the probes have post handlers.
- * @state:	That of the sites.
+ * @state:	State of the sites.
  */
 struct hit_path {
 	const char *desc;
@@ -43,32 +42,16 @@ enum {
 	PATH_JUMP_EMULATE, PATHS
 };
 
-/* The hit of this probe is a breakpoint. */
-#define BREAKPOINT_PATHS								\
-	(BIT(PATH_BOOST) | BIT(PATH_BOOST_POST) | BIT(PATH_EMULATE) |			\
-	 BIT(PATH_EMULATE_POST) | BIT(PATH_STEP) | BIT(PATH_STEP_POST) |		\
-	 BIT(PATH_OPTIMIZING) | BIT(PATH_OPTIMIZING_POST) |				\
-	 BIT(PATH_OPTIMIZING_EMULATE))
-#define FTRACE_PATHS	(BIT(PATH_FTRACE) | BIT(PATH_FTRACE_POST))
-#define POST_PATHS									\
-	(BIT(PATH_FTRACE_POST) | BIT(PATH_BOOST_POST) | BIT(PATH_EMULATE_POST) |	\
-	 BIT(PATH_STEP_POST) | BIT(PATH_OPTIMIZING_POST) | BIT(PATH_JUMP_POST))
-#define JUMP_PATHS									\
-	(BIT(PATH_OPTIMIZING) | BIT(PATH_OPTIMIZING_POST) |				\
-	 BIT(PATH_OPTIMIZING_EMULATE) | BIT(PATH_JUMP) | BIT(PATH_JUMP_POST) |		\
-	 BIT(PATH_JUMP_EMULATE))
-
 enum matrix_context { IN_TASK, IN_SOFTIRQ, IN_HARDIRQ, IN_NMI };
 
-/* In what handler. */
 enum matrix_handler { PRE_HANDLER, POST_HANDLER, RETURN_HANDLER };
 
 /**
  * struct nest - Where a cell is run
- * @desc:	For people.
- * @context:	In what context.
- * @handler:	It has interrupted this handler of another probe,
- * @kind:	of this kind.
+ * @desc:	Description.
+ * @context:	The context.
+ * @handler:	Unless that is IN_TASK, which handler of another probe it has interrupted.
+ * @kind:	Kind of the function that this other probe is at.
  */
 struct nest {
 	const char *desc;
@@ -85,51 +68,46 @@ enum {
 	NEST_NMI_IN_BREAKPOINT_POST, NEST_NMI_IN_RETURN, NESTS
 };
 
-/* Where a handler lets execution go on. */
+/* Where a handler lets execution continue. */
 enum matrix_way {
-	WAY_ON,			/* as it would */
+	WAY_ON,			/* where it would without the handler */
 	WAY_AGAIN,		/* at the probed instruction */
-	WAY_SECOND,		/* at the next instruction, or that after it, */
-	WAY_THIRD,		/* which a jump displaces, too; */
-	WAY_BEYOND,		/* at one that it does not; */
-	WAY_OTHER,		/* in another function; */
-	WAY_RETURN,		/* where the function returns to */
+	WAY_SECOND,		/* at the second instruction that a jump displaces */
+	WAY_THIRD,		/* at the third one */
+	WAY_BEYOND,		/* at one that a jump does not displace */
+	WAY_OTHER,		/* in another function */
+	WAY_RETURN,		/* at the function's return address */
 };
 
 /**
  * struct row - What a handler does, or probed code looks at
- * @desc:	For people.
- * @shape:	Of the function.
- * @after:	It is the post handler.
- * @way:	Where it lets execution go on.
- * @regs:	It changes all registers but sp.
- * @flags:	It changes these flags.
- * @push:	It pushes the address of kprobes_test_landing() so many times,
- * @lower:	or only lowers sp.
- * @stray:	It sets ip, but does not say so; and sp, in the handler of a return probe.
- * @returning:	The handler is that of the return probe.
- * @trap:	It has the next instruction end in a trap.
- * @act:	It does this.
+ * @desc:	Description.
+ * @shape:	Shape of the probed function.
+ * @after:	Whether the post handler acts, instead of the pre handler.
+ * @returning:	Whether the handler of the return probe acts instead.
+ * @way:	Where the handler lets execution continue.
+ * @regs:	Whether it changes all registers but sp.
+ * @flags:	The flags that it changes.
+ * @push:	How often it pushes the address of kprobes_test_landing().
+ * @lower:	Whether it lowers sp without storing anything.
+ * @stray:	Whether it sets ip but returns 0; and sp, if it is that of the return probe.
+ * @trap:	Whether it sets TF: the next instruction ends in a trap.
+ * @act:	What else it does, or NULL.
  */
 struct row {
 	const char *desc;
 	enum matrix_shape shape;
 	bool after;
+	bool returning;
 	enum matrix_way way;
 	bool regs;
 	unsigned long flags;
 	unsigned int push;
 	bool lower;
 	bool stray;
-	bool returning;
 	bool trap;
 	void (*act)(void);
 };
-
-
-#define CHANGED_STATUS							\
-	(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF | X86_EFLAGS_ZF | X86_EFLAGS_SF |	\
-	 X86_EFLAGS_OF | X86_EFLAGS_DF)
 
 enum {
 	ROW_NOTHING, ROW_SECOND, ROW_THIRD, ROW_BEYOND, ROW_OTHER, ROW_AGAIN,
@@ -145,14 +123,16 @@ enum {
 	ROW_BELOW_SP, ROWS
 };
 
-/* Whether there is a return probe besides the others, and when it was registered. */
+/* Whether there is a return probe, and whether it is registered before the others. */
 enum matrix_returns { NO_RETURN, RETURN_LAST, RETURN_FIRST, RETURNS };
+
+#define MATRIX_PROBES	3
 
 /**
  * struct setup - The probes that a test case registers
- * @path:	Their path.
+ * @path:	The path of their hits.
  * @returns:	The return probe.
- * @count:	How many there are at each address.
+ * @count:	Number of probes at each address: 1 or MATRIX_PROBES.
  */
 struct setup {
 	unsigned int path;
@@ -160,144 +140,16 @@ struct setup {
 	unsigned int count;
 };
 
-#define MATRIX_PROBES	3
 #define SETUPS		(PATHS * RETURNS * 2)
 
-#define SEEN_WORDS	3
-
-/*
- * struct sight - What probed code has seen when it looked around
- * @trace:	The stack trace. What is in the function is relative to its start, here
- *		and below.
- * @words:	The stack: from the function's call on.
- * @count:	preempt_count(),
- * @cpu:	the CPU,
- * @irqs_off:	whether interrupts are off
- * @traced_on:	and whether lockdep thinks that they are not,
- * @watching:	whether RCU is watching.
- */
-struct sight {
-	unsigned long trace[TRACE_LENGTH];
-	unsigned long words[SEEN_WORDS];
-	unsigned long count;
-	unsigned long cpu;
-	unsigned long irqs_off;
-	unsigned long traced_on;
-	unsigned long watching;
-};
-
-/* struct result - What has come of a function: the registers, variables, what it saw */
-struct result {
-	struct cpu_state left;
-	u64 number;
-	u64 pair[2];
-	struct sight sight;
-};
-
-/**
- * struct cell - A cell of the matrix, while it is run
- * @setup:	Its test case,
- * @row:	row
- * @nest:	and nesting.
- * @input:	The interrupt flag in @given.
- * @given:	What the function is called with.
- * @result:	What came of the twin and of the probed function.
- * @code:	Which of them is running.
- * @acted:	The handler has done what the row says.
- * @seen:	The registers that it saw.
- * @seen_return: And where they said that the function returns to.
- * @trapped_at: Where the trap was that the row wants.
- * @selves:	How many hits it caused itself.
- * @runs:	How often the function was run, and the handler has done that.
- * @bad:	What is wrong, or NULL;
- * @which:	which word of it,
- * @got:	what it was
- * @want:	and should be.
- */
-struct cell {
-	const struct setup *setup;
-	const struct row *row;
-	const struct nest *nest;
-	unsigned long input;
-	struct cpu_state given;
-	struct result result[2];
-	unsigned long code;
-	bool acted;
-	struct pt_regs seen;
-	unsigned long seen_return;
-	unsigned long trapped_at;
-	unsigned int selves;
-	unsigned int runs;
-	const char *bad;
-	unsigned int which;
-	unsigned long got;
-	unsigned long want;
-};
-
-/**
- * struct matrix_probe - A probe of the matrix
- * @kp:		The probe.
- * @name:	In the journal.
- */
-struct matrix_probe {
-	struct kprobe kp;
-	char name;
-};
-
-extern struct cell matrix_cell;
-extern struct matrix_probe matrix_probes[SHAPES][MATRIX_PROBES];
-extern bool matrix_cell_runs;
-
-void matrix_find_fault(const char *what, unsigned int which, unsigned long got,
-		       unsigned long want);
-void matrix_compare_words(const char *what, const void *got, const void *want, size_t size);
-const struct matrix_code *matrix_code_of(enum matrix_kind kind, enum matrix_shape shape);
-const struct matrix_code *matrix_cell_code(void);
-unsigned long matrix_return_address(void);
-int matrix_act(struct pt_regs *regs);
-void matrix_enter_code(struct cpu_state *st, unsigned long code);
-void matrix_give(struct cpu_state *st, unsigned long interrupt_flag);
-void matrix_run_one(bool probed);
-
-void matrix_recover_from_fault(void);
-void matrix_hit_the_same_probes(void);
-extern struct notifier_block matrix_trap_notifier;
-extern struct hrtimer matrix_long_timer;
-enum hrtimer_restart matrix_end_long(struct hrtimer *timer);
-void matrix_take_long(void);
-void matrix_register_in_vain(void);
-void matrix_enable_in_vain(void);
-void matrix_disable_in_vain(void);
-void matrix_run_inputs(void);
-
-extern struct tasklet_struct matrix_tasklet;
-extern struct irq_work matrix_irq_work;
-void matrix_run_in_softirq(struct tasklet_struct *tasklet);
-void matrix_run_in_hardirq(struct irq_work *work);
-int matrix_run_in_nmi(unsigned int type, struct pt_regs *regs);
-void matrix_be_interrupted_in(enum matrix_handler handler);
-int matrix_register_outer_probes(void);
-void matrix_unregister_outer_probes(void);
-bool matrix_outer_probes_are_ready(void);
-void matrix_run_cell(void);
-
-char matrix_acting_probe(void);
-int matrix_pre(struct kprobe *kp, struct pt_regs *regs);
-void matrix_post(struct kprobe *kp, struct pt_regs *regs, unsigned long flags);
-int matrix_register_returns(void);
-void matrix_unregister_returns(void);
-int matrix_set_returns_enabled(bool on);
-bool matrix_is_return(enum matrix_shape shape, const struct kprobe *kp);
-unsigned int matrix_take_missed(enum matrix_shape shape);
-
-extern const char * const matrix_returns_desc[RETURNS];
 extern const struct hit_path matrix_paths[PATHS];
 extern const struct nest matrix_nests[NESTS];
 extern const struct row matrix_rows[ROWS];
+extern const char * const matrix_returns_desc[RETURNS];
 
-void matrix_exclude(bool without_nmi, bool without_cmpxchg16b);
-void matrix_list_exclusions(struct kunit *test);
 struct setup matrix_nth_setup(unsigned int n);
 const char *matrix_why_excluded(const struct setup *setup, unsigned int row, unsigned int nest);
+void matrix_exclude(bool without_nmi, bool without_cmpxchg16b);
+void matrix_list_exclusions(struct kunit *test);
 
 #endif /* _TEST_KPROBES_X86_MATRIX_H */

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A cell of the matrix: the probed function and its twin are run and compared. */
-#include <linux/preempt.h>
+/* A cell of the matrix: its probed function and the twin are run in the same way. */
+#include <linux/irqflags.h>
 #include <linux/percpu.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
+#include <linux/smp.h>
 
-#include <asm/unwind.h>
+#include <asm/processor-flags.h>
 
 #include "frames.h"
-#include "matrix.h"
+#include "matrix_cell.h"
 #include "operands.h"
 
 struct cell matrix_cell;
 
-/* Which a handler is to act in, as they are on the stack of other tasks as well. */
-bool matrix_cell_runs;
-
-void matrix_find_fault(const char *what, unsigned int which, unsigned long got,
-		       unsigned long want)
+/* Record what is wrong with the cell, if nothing was wrong before. */
+void matrix_blame(const char *what, unsigned int which, unsigned long got, unsigned long want)
 {
 	if (matrix_cell.bad)
 		return;
@@ -31,7 +31,7 @@ void matrix_compare_words(const char *what, const void *got, const void *want, s
 
 	for (size_t i = 0; i < size / sizeof(*g); i++)
 		if (g[i] != w[i])
-			matrix_find_fault(what, i, g[i], w[i]);
+			matrix_blame(what, i, g[i], w[i]);
 }
 
 const struct matrix_code *matrix_code_of(enum matrix_kind kind, enum matrix_shape shape)
@@ -44,21 +44,14 @@ const struct matrix_code *matrix_cell_code(void)
 	return matrix_code_of(matrix_paths[matrix_cell.setup->path].kind, matrix_cell.row->shape);
 }
 
-/* Where the function that is called in the cell returns to. */
-unsigned long matrix_return_address(void)
-{
-	const struct snippet *ret = kpt_find_snippet("ret");
-
-	return ret->code + ret->target;
-}
-
+/* Return where the row lets execution continue in @code, the probed function or its twin. */
 static unsigned long way_address(unsigned long code)
 {
 	const struct matrix_code *c = matrix_cell_code();
 
 	switch (matrix_cell.row->way) {
 	case WAY_OTHER:
-		return kpt_find_snippet("call")->code + kpt_find_snippet("call")->target;
+		return (unsigned long)kprobes_test_callee;
 	case WAY_SECOND:
 		return code + c->at[1];
 	case WAY_THIRD:
@@ -79,21 +72,20 @@ static unsigned long relative(unsigned long address)
 
 noinline void kprobes_test_look_around(const unsigned long *sp)
 {
-	struct sight *sight = &matrix_cell.result[matrix_cell.code == matrix_cell_code()->code].sight;
+	bool probed = matrix_cell.code == matrix_cell_code()->code;
+	struct sight *sight = &matrix_cell.result[probed ? PROBED : TWIN].sight;
 
 	for (unsigned int i = 0; i < SEEN_WORDS; i++)
 		sight->words[i] = relative(sp[i]);
 	if (matrix_cell.setup->returns || matrix_cell.row->push)
-		sight->words[1] = 0;	/* not the caller, but what takes its place */
+		sight->words[1] = 0;	/* the return address, which is replaced */
 	if (matrix_cell.row->push)
 		sight->words[2] = 0;
 	sight->count = preempt_count();
 	sight->cpu = raw_smp_processor_id();
 	sight->irqs_off = irqs_disabled();
 	sight->watching = rcu_is_watching();
-#ifdef CONFIG_PROVE_LOCKING
-	sight->traced_on = raw_cpu_read(hardirqs_enabled);
-#endif
+	sight->traced_on = lockdep_hardirqs_enabled();
 	if (!IS_ENABLED(CONFIG_UNWINDER_ORC) || matrix_cell.row->push)
 		return;
 	kpt_save_trace(sight->trace, NULL);
@@ -112,12 +104,12 @@ static unsigned long changed_flags(void)
 	return matrix_cell.row->flags & (matrix_cell.setup->returns ? ~X86_EFLAGS_DF : ~0UL);
 }
 
-static void change_state(struct cpu_state *st)
+static void change_state(struct cpu_state *state)
 {
 	if (matrix_cell.row->regs)
-		for (unsigned int i = 0; &st->ax + i < &st->flags; i++)
-			(&st->ax)[i] = changed_register(i);
-	st->flags ^= changed_flags();
+		for (unsigned int i = 0; &state->ax + i < &state->flags; i++)
+			(&state->ax)[i] = changed_register(i);
+	state->flags ^= changed_flags();
 }
 
 static void change_regs(struct pt_regs *regs)
@@ -146,7 +138,7 @@ static void change_stack(struct pt_regs *regs)
 		regs->sp -= 6 * sizeof(long);
 }
 
-/* Do what the row says. Returns whether the path has changed. */
+/* Do what the row says. Return whether the path has changed. */
 int matrix_act(struct pt_regs *regs)
 {
 	matrix_cell.acted = true;
@@ -171,54 +163,41 @@ int matrix_act(struct pt_regs *regs)
 	return 1;
 }
 
-/* All calls come from here, so that stack traces are the same. */
-noinline void matrix_enter_code(struct cpu_state *st, unsigned long code)
-{
-	unsigned long flags;
-
-	if (st->flags & X86_EFLAGS_IF) {
-		kprobes_test_run(st, code);
-	} else {
-		local_irq_save(flags);
-		kprobes_test_run(st, code);
-		local_irq_restore(flags);
-	}
-}
-
-/* Do to the twin what the handler does to the probed function. */
-static void run_changed_twin(struct cpu_state *st)
+/* Run the twin in parts, and do between them what the handler does. */
+static void run_changed_twin(struct cpu_state *state)
 {
 	const struct matrix_code *c = matrix_cell_code();
 
 	if (matrix_cell.row->after)
-		matrix_enter_code(st, c->first);
+		kpt_run_code(state, c->first);
 	if (!matrix_cell.row->returning)
-		change_state(st);
+		change_state(state);
 	if (matrix_cell.row->after && matrix_cell.row->way == WAY_ON)
-		matrix_enter_code(st, c->twin + c->at[1]);
+		kpt_run_code(state, c->twin + c->at[1]);
 	else if (matrix_cell.row->way != WAY_RETURN)
-		matrix_enter_code(st, way_address(c->twin));
+		kpt_run_code(state, way_address(c->twin));
 	for (unsigned int i = 0; i < matrix_cell.row->push; i++)
-		matrix_enter_code(st, (unsigned long)kprobes_test_landing);
+		kpt_run_code(state, (unsigned long)kprobes_test_landing);
 
 	if (matrix_cell.row->returning)
-		change_state(st);
+		change_state(state);
 
-	/* Where kprobes_test_callee() was going to return to. */
+	/* kprobes_test_callee() leaves its return address there. */
 	if (matrix_cell.row->way == WAY_OTHER && matrix_cell.row->push)
-		st->r13 = (unsigned long)kprobes_test_landing;
+		state->r13 = (unsigned long)kprobes_test_landing;
 }
 
-void matrix_give(struct cpu_state *st, unsigned long interrupt_flag)
+/* Set the state that functions are called with. */
+void matrix_set_state(struct cpu_state *state, unsigned long interrupt_flag)
 {
-	u64 *word = &st->ax;
+	u64 *word = &state->ax;
 
-	for (unsigned int i = 0; i < sizeof(*st) / sizeof(*word); i++)
-		word[i] = 0x0101010101010101 * (i + 1);
-	st->flags = X86_EFLAGS_FIXED | interrupt_flag;
+	for (unsigned int i = 0; i < sizeof(*state) / sizeof(*word); i++)
+		word[i] = INPUT_WORD(i);
+	state->flags = X86_EFLAGS_FIXED | interrupt_flag;
 }
 
-/* Those per CPU, which other tests expect to find as they were. */
+/* Set the per-CPU variables. keep_variables() restores them for other tests. */
 static void set_variables(void)
 {
 	raw_cpu_write(kprobes_test_number, 0x4242);
@@ -236,10 +215,10 @@ static void keep_variables(struct result *result)
 	raw_cpu_write(kprobes_test_pair.word[1], 0);
 }
 
-/* The twin first, then the probed function: 0 and 1. */
-noinline void matrix_run_one(bool probed)
+/* Run the twin or the probed function. */
+static noinline void run_one(bool probed)
 {
-	struct result *result = &matrix_cell.result[probed];
+	struct result *result = &matrix_cell.result[probed ? PROBED : TWIN];
 	const struct row *row = matrix_cell.row;
 
 	result->left = matrix_cell.given;
@@ -249,18 +228,37 @@ noinline void matrix_run_one(bool probed)
 	matrix_cell.trapped_at = 0;
 	kpt_clear_journal();
 	if (row->shape == SHAPE_LOWER)
-		preempt_disable();	/* that is what is lowered */
+		preempt_disable();	/* the count that is lowered */
 	if (probed || (row->shape != SHAPE_WORK && !row->push))
-		matrix_enter_code(&result->left, matrix_cell.code);
+		kpt_run_code(&result->left, matrix_cell.code);
 	else
 		run_changed_twin(&result->left);
 	if (row->shape == SHAPE_LOWER)
 		preempt_enable();
 	keep_variables(result);
-	/* As this is free to be clobbered where a function begins, ftrace does not restore it. */
-	if (BIT(matrix_cell.setup->path) & FTRACE_PATHS)
+	/* Functions may clobber r11 at their entry: ftrace does not restore it. */
+	if (matrix_paths[matrix_cell.setup->path].kind == KIND_FTRACE)
 		result->left.r11 = 0;
-	/* It has kept where it was to return to, which was the return trampoline. */
+	/* kprobes_test_callee() has left its return address there: the return trampoline. */
 	if (row->way == WAY_OTHER && matrix_cell.setup->returns)
 		result->left.r13 = 0;
+}
+
+/* Run and check the cell with interrupts off, and with interrupts on unless they are off here. */
+void matrix_run_inputs(void)
+{
+	unsigned int both = BOTH;
+
+	for (unsigned long input = 0; input < 2; input++) {
+		if (input && irqs_disabled())
+			break;
+		matrix_set_state(&matrix_cell.given, input ? X86_EFLAGS_IF : 0);
+		memset(matrix_cell.result, 0, sizeof(matrix_cell.result));
+		matrix_cell.input = input;
+		matrix_cell.selves = 0;
+		OPTIMIZER_HIDE_VAR(both);	/* one call, so that traces are the same */
+		for (unsigned int i = 0; i < both; i++)
+			run_one(i == PROBED);
+		matrix_check_result();
+	}
 }

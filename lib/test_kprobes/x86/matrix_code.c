@@ -4,11 +4,10 @@
 
 #include <asm/asm.h>
 #include <asm/current.h>
-#include <asm/ibt.h>
 
+#include "functions.h"
 #include "matrix_code.h"
 #include "operands.h"
-#include "snippets.h"
 
 #define READ_COUNT(reg)		"movzbl " COUNT_HERE ", " reg
 #define CPU_HERE		THIS_CPU("pcpu_hot + 12")
@@ -23,8 +22,8 @@ asm(MATRIX_TABLE("	.balign 8\n"
 		 "kprobes_test_matrix:\n"));
 
 /*
- * The function to probe, its twin, and the first instruction alone: nearly the same. The
- * labels: 880 the function, 881 to 884 what is in matrix_code.at.
+ * Define the function to probe, its twin, and the first instruction alone, with an entry of
+ * the table. The labels: 880 the function, 881 to 884 the offsets in matrix_code.at.
  */
 #define MATRIX_CODE(name, first, second, third, beyond, tail)		\
 	asm(".irp name, " name "\n"					\
@@ -58,28 +57,29 @@ asm(MATRIX_TABLE("	.balign 8\n"
 			 "	.long 883b - 880b, 884b - 880b\n")	\
 	    ".endr\n")
 
-/* There is none of this kind and shape. */
+/* An empty entry of the table. */
 #define NO_MATRIX_CODE							\
 	asm(MATRIX_TABLE("	.quad 0, 0, 0\n"			\
 			 "	.long 0, 0, 0, 0\n"))
 
-/* Only in the function that is probed. */
+/* Lines for the probed function only. */
 #define PROBED_ONLY(lines)						\
 	".ifc \\suffix,_probed\n" lines ".endif\n"
 
-/* What looks like a pointer to what a jump would displace, if only a byte of it. */
+/* A pointer to the second byte of the instruction: a jump would overwrite its target. */
 #define KEEPS_JUMPS_AWAY						\
 	".pushsection .rodata\n"					\
 	"	.balign 8\n"						\
 	"	.quad 881b + 1\n"					\
 	".popsection\n"
 
-/* In front of a shape, which begins with the second instruction then. CF is 0. */
+/* A first instruction in front of a shape: a branch that is not taken, as CF is 0. */
 #define NOT_TAKEN		"jc 884f"
 
+/* The probed instruction has an exception table entry. */
 #define FIXED_UP		PROBED_ONLY(_ASM_EXTABLE(881b, 882f))
 
-/* Of ftrace where the function is probed, and elsewhere what it is to others. */
+/* A call of ftrace in the probed function, else a NOP as ftrace makes it. */
 #define FENTRY								\
 	".ifnc \\suffix,_probed\n"					\
 	"	nopl 8(%rax, %rax)\n"					\
@@ -91,7 +91,7 @@ asm(MATRIX_TABLE("	.balign 8\n"
 	".popsection\n"						\
 	".endif\n"
 
-/* What follows is in the order of enum matrix_kind, and of enum matrix_shape in each. */
+/* The table: in the order of enum matrix_kind, and of enum matrix_shape within a kind. */
 
 #ifdef CONFIG_FTRACE_MCOUNT_USE_CC
 #define SHAPE(shape, first, second, third, beyond)			\
@@ -144,47 +144,32 @@ asm(MATRIX_TABLE("	.balign 8\n"
 #undef SHAPE
 #undef CALL_SHAPE
 
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".globl kprobes_test_landing\n"
-    ".type kprobes_test_landing, @function\n"
-    "kprobes_test_landing:\n"
-    ASM_ENDBR
-    "	lea 1(%r12), %r12\n"
-    RETURN
-    "	int3\n"
-    ".size kprobes_test_landing, . - kprobes_test_landing\n"
-    ".popsection\n");
+KPT_ASM_FUNCTION(kprobes_test_landing,
+		 "lea 1(%r12), %r12\n"
+		 RETURN);
 
-/* Called by probed code: look around, and change no register. */
-asm(".pushsection .text\n"
-    ".balign 16\n"
-    ".type kprobes_test_look, @function\n"
-    "kprobes_test_look:\n"
-    ASM_ENDBR
-    "	pushfq\n"
-    "	push %rax\n"
-    "	push %rcx\n"
-    "	push %rdx\n"
-    "	push %rsi\n"
-    "	push %rdi\n"
-    "	push %r8\n"
-    "	push %r9\n"
-    "	push %r10\n"
-    "	push %r11\n"
-    "	lea 80(%rsp), %rdi\n"
-    "	call kprobes_test_look_around\n"
-    "	pop %r11\n"
-    "	pop %r10\n"
-    "	pop %r9\n"
-    "	pop %r8\n"
-    "	pop %rdi\n"
-    "	pop %rsi\n"
-    "	pop %rdx\n"
-    "	pop %rcx\n"
-    "	pop %rax\n"
-    "	popfq\n"
-    RETURN
-    "	int3\n"
-    ".size kprobes_test_look, . - kprobes_test_look\n"
-    ".popsection\n");
+/* Called by probed code: calls kprobes_test_look_around(), and changes no register. */
+KPT_ASM_FUNCTION(kprobes_test_look,
+		 "pushfq\n"
+		 "push %rax\n"
+		 "push %rcx\n"
+		 "push %rdx\n"
+		 "push %rsi\n"
+		 "push %rdi\n"
+		 "push %r8\n"
+		 "push %r9\n"
+		 "push %r10\n"
+		 "push %r11\n"
+		 "lea 80(%rsp), %rdi\n"
+		 "call kprobes_test_look_around\n"
+		 "pop %r11\n"
+		 "pop %r10\n"
+		 "pop %r9\n"
+		 "pop %r8\n"
+		 "pop %rdi\n"
+		 "pop %rsi\n"
+		 "pop %rdx\n"
+		 "pop %rcx\n"
+		 "pop %rax\n"
+		 "popfq\n"
+		 RETURN);

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The functions that the matrix probes: each shape of code once for each way in which its
- * first instruction is run. A probed function has a twin, the same code without a probe,
- * which tells what comes of it.
- */
+/* The functions that the matrix probes: each shape of code in each kind, and its twin. */
 #ifndef _TEST_KPROBES_X86_MATRIX_CODE_H
 #define _TEST_KPROBES_X86_MATRIX_CODE_H
 
 #include <linux/types.h>
 
 /**
- * struct matrix_code - A function to probe, at its first instruction
- * @code:	The function, or 0: there is none of this kind and shape.
- * @twin:	The same code, never probed.
- * @first:	Only the first instruction of the twin.
- * @at:		Where instructions are in it: the first one, the second and third of those
- *		that a jump displaces, one that it does not.
+ * struct matrix_code - A function to probe at its first instruction
+ * @code:	Address of the function, or 0 if there is none of this kind and shape.
+ * @twin:	Address of the same code, never probed.
+ * @first:	Address of only the first instruction of the twin, and a return.
+ * @at:		Offsets: of the first instruction, of the second and third that a jump
+ *		displaces, and of one that it does not displace.
  */
 struct matrix_code {
 	unsigned long code;
@@ -30,37 +26,37 @@ enum matrix_kind {
 	KIND_BOOST,
 	KIND_EMULATE,
 	KIND_STEP,
-	KIND_JUMP,		/* as KIND_BOOST, and there can be a jump */
-	KIND_JUMP_EMULATE,	/* as KIND_EMULATE, and there can be a jump */
+	KIND_JUMP,		/* as KIND_BOOST, but a jump fits */
+	KIND_JUMP_EMULATE,	/* as KIND_EMULATE, but a jump fits */
 	KINDS
 };
 
 /* What the function does. */
 enum matrix_shape {
 	SHAPE_WORK,		/* increments a register in each instruction */
-	SHAPE_LOOK,		/* calls kprobes_test_look(), second */
-	SHAPE_LOOK_FIRST,	/* the same first */
+	SHAPE_LOOK,		/* calls kprobes_test_look() in the second instruction */
+	SHAPE_LOOK_FIRST,	/* calls it in the first instruction */
 	SHAPE_COUNT,		/* reads preempt_count */
-	SHAPE_COUNT_SECOND,	/* the same second */
+	SHAPE_COUNT_SECOND,	/* reads it in the second instruction */
 	SHAPE_RAISE,		/* increments preempt_count */
 	SHAPE_LOWER,		/* decrements preempt_count */
 	SHAPE_CPU,		/* reads the CPU's number */
 	SHAPE_XADD,		/* adds to a per-CPU variable, and reads it */
 	SHAPE_CMPXCHG,		/* exchanges a pair of per-CPU variables */
 	SHAPE_OUTER,		/* as SHAPE_WORK, for probes whose handlers are interrupted */
-	SHAPE_OUTER_POST,	/* the same for post handlers */
+	SHAPE_OUTER_POST,	/* as SHAPE_OUTER, for post handlers */
 	SHAPES
 };
 
 extern const struct matrix_code kprobes_test_matrix[KINDS][SHAPES];
 
 /*
- * Where a handler may go otherwise: kprobes_test_callee(), and what is returned to if
- * it is pushed. It counts in r12 how often, and leaves the flags alone.
+ * Another function for handlers to continue at, and to push as a return address. It adds 1
+ * to r12, and preserves the flags.
  */
 void kprobes_test_landing(void);
 
-/* Called by kprobes_test_look(), with the stack pointer at its return address. */
+/* Called by kprobes_test_look(), with a pointer to its return address. */
 void kprobes_test_look_around(const unsigned long *sp);
 
 #endif /* _TEST_KPROBES_X86_MATRIX_CODE_H */

@@ -1,16 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The contexts in which a cell of the matrix is run. */
+#include <linux/cpufeature.h>
 #include <linux/delay.h>
+#include <linux/interrupt.h>
+#include <linux/irq_work.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+#include <linux/string.h>
 
 #include <asm/apic.h>
+#include <asm/irq_vectors.h>
+#include <asm/processor-flags.h>
 #include "asm/nmi.h"	/* <linux/nmi.h> does not always include it */
 
-#include "matrix.h"
+#include "matrix_cell.h"
 
-struct tasklet_struct matrix_tasklet;
-struct irq_work matrix_irq_work;
+/* Whether handlers of the matrix must act. Other tasks may hit their probes, too. */
+static bool is_cell_running;
+
+static struct tasklet_struct matrix_tasklet;
+static struct irq_work matrix_irq_work;
 static bool nest_pending, nest_done;
 static int nest_cpu;
+
+/* Return whether this task runs a cell. */
+bool matrix_is_running(void)
+{
+	return is_cell_running && current == kpt_tester;
+}
 
 static void run_nested(void)
 {
@@ -18,17 +36,17 @@ static void run_nested(void)
 	WRITE_ONCE(nest_done, true);
 }
 
-void matrix_run_in_softirq(struct tasklet_struct *tasklet)
+static void run_in_softirq(struct tasklet_struct *tasklet)
 {
 	run_nested();
 }
 
-void matrix_run_in_hardirq(struct irq_work *work)
+static void run_in_hardirq(struct irq_work *work)
 {
 	run_nested();
 }
 
-int matrix_run_in_nmi(unsigned int type, struct pt_regs *regs)
+static int run_in_nmi(unsigned int type, struct pt_regs *regs)
 {
 	if (!READ_ONCE(nest_pending) || raw_smp_processor_id() != nest_cpu)
 		return NMI_DONE;
@@ -60,31 +78,31 @@ static void interrupt_this_cpu(enum matrix_context context)
 		udelay(1);
 }
 
-/* Called by a handler of a probe. */
-void matrix_be_interrupted_in(enum matrix_handler handler)
+/* Interrupt @handler of the outer probe, which calls this, if the cell is to run there. */
+static void interrupt_handler(enum matrix_handler handler)
 {
-	if (matrix_cell_runs && current == kpt_tester && !nest_done &&
-	    matrix_cell.nest->handler == handler)
+	if (matrix_is_running() && !nest_done && matrix_cell.nest->handler == handler)
 		interrupt_this_cpu(matrix_cell.nest->context);
 }
 
 static int outer_pre(struct kprobe *kp, struct pt_regs *regs)
 {
-	matrix_be_interrupted_in(PRE_HANDLER);
+	interrupt_handler(PRE_HANDLER);
 	return 0;
 }
 
 static void outer_post(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
 {
-	matrix_be_interrupted_in(POST_HANDLER);
+	interrupt_handler(POST_HANDLER);
 }
 
 static const struct matrix_code *outer_code(const struct nest *nest)
 {
-	return matrix_code_of(nest->kind, nest->handler == POST_HANDLER ? SHAPE_OUTER_POST : SHAPE_OUTER);
+	return matrix_code_of(nest->kind,
+			      nest->handler == POST_HANDLER ? SHAPE_OUTER_POST : SHAPE_OUTER);
 }
 
-/* One for each nesting, though some are at the same place. */
+/* One for each nest, though some of them are at the same address. */
 static struct kprobe outer_probes[NESTS];
 
 static int register_outer_probe(unsigned int nest)
@@ -103,7 +121,7 @@ static int register_outer_probe(unsigned int nest)
 
 static int outer_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	matrix_be_interrupted_in(RETURN_HANDLER);
+	interrupt_handler(RETURN_HANDLER);
 	return 0;
 }
 
@@ -119,12 +137,7 @@ static int register_outer_return(void)
 	return register_kretprobe(&outer_return_probe);
 }
 
-static void unregister_outer_return(void)
-{
-	unregister_kretprobe(&outer_return_probe);
-}
-
-int matrix_register_outer_probes(void)
+static int register_outer_probes(void)
 {
 	int err = 0;
 
@@ -134,17 +147,17 @@ int matrix_register_outer_probes(void)
 	return err ?: register_outer_return();
 }
 
-void matrix_unregister_outer_probes(void)
+static void unregister_outer_probes(void)
 {
 	struct kprobe *all[NESTS];
 
 	for (unsigned int nest = 0; nest < NESTS; nest++)
 		all[nest] = &outer_probes[nest];
 	unregister_kprobes(all, NESTS);
-	unregister_outer_return();
+	unregister_kretprobe(&outer_return_probe);
 }
 
-/* Those that are to be interrupted in a detour must have jumps. */
+/* Return whether the outer probes whose handlers a detour must call have jumps. */
 bool matrix_outer_probes_are_ready(void)
 {
 	wait_for_kprobe_optimizer();
@@ -155,21 +168,45 @@ bool matrix_outer_probes_are_ready(void)
 	return true;
 }
 
+bool matrix_can_send_nmi(void)
+{
+	return boot_cpu_has(X86_FEATURE_APIC) && apic && apic->send_IPI;
+}
+
+int matrix_init_nests(void)
+{
+	int err;
+
+	tasklet_setup(&matrix_tasklet, run_in_softirq);
+	matrix_irq_work = IRQ_WORK_INIT_HARD(run_in_hardirq);
+	err = register_nmi_handler(NMI_LOCAL, run_in_nmi, 0, "kprobes_matrix");
+	return err ?: register_outer_probes();
+}
+
+void matrix_end_nests(void)
+{
+	unregister_outer_probes();
+	unregister_nmi_handler(NMI_LOCAL, "kprobes_matrix");
+	tasklet_kill(&matrix_tasklet);
+	irq_work_sync(&matrix_irq_work);
+}
+
+/* Run the cell in this task, or in an interrupt of a handler. */
 void matrix_run_cell(void)
 {
 	struct cpu_state outer;
 
 	migrate_disable();
-	matrix_cell_runs = true;
+	is_cell_running = true;
 	nest_done = false;
 	if (matrix_cell.nest->context == IN_TASK) {
 		matrix_run_inputs();
 	} else {
-		matrix_give(&outer, X86_EFLAGS_IF);
-		matrix_enter_code(&outer, outer_code(matrix_cell.nest)->code);
+		matrix_set_state(&outer, X86_EFLAGS_IF);
+		kpt_run_code(&outer, outer_code(matrix_cell.nest)->code);
 		if (!nest_done)
-			matrix_find_fault("no interrupt", 0, 0, 1);
+			matrix_blame("no interrupt", 0, 0, 1);
 	}
-	matrix_cell_runs = false;
+	is_cell_running = false;
 	migrate_enable();
 }

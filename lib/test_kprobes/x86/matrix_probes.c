@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The probes of a cell of the matrix, and their handlers. */
-#include "matrix.h"
+/* The probes of the matrix, and their handlers. */
+#include <linux/list.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+
+#include "matrix_cell.h"
 
 struct matrix_probe matrix_probes[SHAPES][MATRIX_PROBES];
 
-/* Of three, the one in the middle does what the row says. */
+/* Return which probe does what the row says: of three the one in the middle. */
 char matrix_acting_probe(void)
 {
 	return matrix_cell.setup->count > 1 ? 'b' : 'a';
@@ -12,25 +16,27 @@ char matrix_acting_probe(void)
 
 static bool is_to_act(const struct matrix_probe *p, bool after)
 {
-	return !matrix_cell.acted && matrix_cell.row->after == after && !matrix_cell.row->returning &&
+	const struct row *row = matrix_cell.row;
+
+	return !matrix_cell.acted && row->after == after && !row->returning &&
 	       p->name == matrix_acting_probe();
 }
 
-int matrix_pre(struct kprobe *kp, struct pt_regs *regs)
+static int matrix_pre(struct kprobe *kp, struct pt_regs *regs)
 {
 	struct matrix_probe *p = container_of(kp, struct matrix_probe, kp);
 
-	if (!matrix_cell_runs || current != kpt_tester)
+	if (!matrix_is_running())
 		return 0;
 	kpt_note(p->name);
 	return is_to_act(p, false) ? matrix_act(regs) : 0;
 }
 
-void matrix_post(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+static void matrix_post(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
 {
 	struct matrix_probe *p = container_of(kp, struct matrix_probe, kp);
 
-	if (!matrix_cell_runs || current != kpt_tester)
+	if (!matrix_is_running())
 		return;
 	kpt_note(p->name - 'a' + 'A');
 	if (is_to_act(p, true))
@@ -41,14 +47,14 @@ static struct kretprobe matrix_return_probes[SHAPES];
 
 static int matrix_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	if (matrix_cell_runs && current == kpt_tester)
+	if (matrix_is_running())
 		kpt_note('r');
 	return 0;
 }
 
 static int matrix_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	if (!matrix_cell_runs || current != kpt_tester)
+	if (!matrix_is_running())
 		return 0;
 	kpt_note('R');
 	if (matrix_cell.row->returning && !matrix_cell.acted) {
@@ -58,7 +64,8 @@ static int matrix_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return 0;
 }
 
-int matrix_register_returns(void)
+/* Return-probe the functions that have probes, or are going to. */
+static int register_returns(void)
 {
 	for (unsigned int shape = 0; shape < SHAPES; shape++) {
 		struct kretprobe *rp = &matrix_return_probes[shape];
@@ -78,7 +85,7 @@ int matrix_register_returns(void)
 	return 0;
 }
 
-void matrix_unregister_returns(void)
+static void unregister_returns(void)
 {
 	struct kretprobe *all[SHAPES];
 
@@ -87,7 +94,7 @@ void matrix_unregister_returns(void)
 	unregister_kretprobes(all, SHAPES);
 }
 
-int matrix_set_returns_enabled(bool on)
+static int set_returns_enabled(bool on)
 {
 	int err = 0;
 
@@ -100,9 +107,101 @@ int matrix_set_returns_enabled(bool on)
 	return err;
 }
 
-bool matrix_is_return(enum matrix_shape shape, const struct kprobe *kp)
+static bool is_return_probe(enum matrix_shape shape, const struct kprobe *kp)
 {
 	return kp == &matrix_return_probes[shape].kp;
+}
+
+/* Return whether @setup has cells that are run with functions of @shape. */
+static bool has_cells(const struct setup *setup, enum matrix_shape shape)
+{
+	for (unsigned int row = 0; row < ROWS; row++) {
+		if (matrix_rows[row].shape != shape)
+			continue;
+		for (unsigned int nest = 0; nest < NESTS; nest++)
+			if (!matrix_why_excluded(setup, row, nest))
+				return true;
+	}
+	return false;
+}
+
+static struct kprobe *init_probe(const struct hit_path *path, enum matrix_shape shape,
+				 unsigned int i)
+{
+	const struct matrix_code *c = matrix_code_of(path->kind, shape);
+	struct matrix_probe *p = &matrix_probes[shape][i];
+
+	p->name = 'a' + i;
+	p->kp.addr = (kprobe_opcode_t *)c->code + c->at[0];
+	p->kp.pre_handler = matrix_pre;
+	p->kp.post_handler = path->post ? matrix_post : NULL;
+	p->kp.flags = KPROBE_FLAG_REENTRANT;
+	return &p->kp;
+}
+
+int matrix_register_probes(const struct setup *setup)
+{
+	const struct hit_path *path = &matrix_paths[setup->path];
+	struct kprobe *all[SHAPES * MATRIX_PROBES];
+	unsigned int n = 0;
+	int err = 0;
+
+	memset(matrix_probes, 0, sizeof(matrix_probes));
+	for (unsigned int shape = 0; shape < SHAPES; shape++) {
+		if (!has_cells(setup, shape))
+			continue;
+		for (unsigned int i = 0; i < setup->count; i++)
+			all[n++] = init_probe(path, shape, i);
+	}
+	if (setup->returns == RETURN_FIRST)
+		err = register_returns();
+	if (n && !err)
+		err = register_kprobes(all, n);
+	if (setup->returns == RETURN_LAST && !err)
+		err = register_returns();
+	return err;
+}
+
+void matrix_unregister_probes(void)
+{
+	struct kprobe *all[SHAPES * MATRIX_PROBES];
+
+	unregister_returns();
+	for (unsigned int i = 0; i < ARRAY_SIZE(all); i++)
+		all[i] = &matrix_probes[i / MATRIX_PROBES][i % MATRIX_PROBES].kp;
+	unregister_kprobes(all, ARRAY_SIZE(all));
+}
+
+/* The only entry of the list that is not one of the probes is the site. */
+static enum kprobe_site_state site_state(enum matrix_shape shape)
+{
+	struct kprobe *kp = &matrix_probes[shape][0].kp;
+
+	do {
+		kp = list_next_entry(kp, list);
+	} while (kp->pre_handler == matrix_pre || is_return_probe(shape, kp));
+	return container_of(kp, struct kprobe_site, kp)->state;
+}
+
+bool matrix_all_sites_are(enum kprobe_site_state state)
+{
+	for (unsigned int shape = 0; shape < SHAPES; shape++)
+		if (matrix_probes[shape][0].kp.addr && site_state(shape) != state)
+			return false;
+	return true;
+}
+
+int matrix_set_probes_enabled(bool on)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < SHAPES * MATRIX_PROBES && !err; i++) {
+		struct kprobe *kp = &matrix_probes[i / MATRIX_PROBES][i % MATRIX_PROBES].kp;
+
+		if (kp->addr)
+			err = on ? enable_kprobe(kp) : disable_kprobe(kp);
+	}
+	return err ?: set_returns_enabled(on);
 }
 
 static unsigned int take_missed_returns(enum matrix_shape shape)
@@ -115,6 +214,7 @@ static unsigned int take_missed_returns(enum matrix_shape shape)
 	return missed;
 }
 
+/* Return how many hits were missed at @shape since the last call. */
 unsigned int matrix_take_missed(enum matrix_shape shape)
 {
 	unsigned int missed = take_missed_returns(shape);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The shapes of functions that matrix_code.c makes, in the order of enum
- * matrix_shape:
+ * The shapes of functions that matrix_code.c defines, in the order of enum matrix_shape:
  *
  *   SHAPE(name, first, second, third, beyond): a jump at the first instruction displaces
- *	the second, and the third if they are short, but not what is beyond
- *   CALL_SHAPE(name, first, second, third): begins with a call
+ *	the second one, and the third if they are short, but not those beyond
+ *   CALL_SHAPE(name, first, second, third): the first instruction is a call
  */
 SHAPE("work", "inc %eax", "inc %ebx", "inc %edx", "inc %r8d\n inc %r9d")
 SHAPE("look", "inc %eax", "call kprobes_test_look", "inc %ebx", "")

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The rows, paths and nestings of the matrix, and the cells that are not run. */
+/* The rows, paths and nests of the matrix, and the cells that are not run. */
+#include <linux/bits.h>
+
+#include <asm/processor-flags.h>
+
 #include "matrix.h"
+#include "matrix_cell.h"
 
 const struct hit_path matrix_paths[PATHS] = {
 	[PATH_FTRACE] = { "ftrace", KIND_FTRACE, false, SITE_ARMED },
@@ -20,6 +25,21 @@ const struct hit_path matrix_paths[PATHS] = {
 	[PATH_JUMP_POST] = { "jump, post", KIND_JUMP, true, SITE_JUMP },
 	[PATH_JUMP_EMULATE] = { "jump emulated", KIND_JUMP_EMULATE, false, SITE_JUMP },
 };
+
+/* The hit is a breakpoint. */
+#define BREAKPOINT_PATHS								\
+	(BIT(PATH_BOOST) | BIT(PATH_BOOST_POST) | BIT(PATH_EMULATE) |			\
+	 BIT(PATH_EMULATE_POST) | BIT(PATH_STEP) | BIT(PATH_STEP_POST) |		\
+	 BIT(PATH_OPTIMIZING) | BIT(PATH_OPTIMIZING_POST) |				\
+	 BIT(PATH_OPTIMIZING_EMULATE))
+#define FTRACE_PATHS	(BIT(PATH_FTRACE) | BIT(PATH_FTRACE_POST))
+#define POST_PATHS									\
+	(BIT(PATH_FTRACE_POST) | BIT(PATH_BOOST_POST) | BIT(PATH_EMULATE_POST) |	\
+	 BIT(PATH_STEP_POST) | BIT(PATH_OPTIMIZING_POST) | BIT(PATH_JUMP_POST))
+#define JUMP_PATHS									\
+	(BIT(PATH_OPTIMIZING) | BIT(PATH_OPTIMIZING_POST) |				\
+	 BIT(PATH_OPTIMIZING_EMULATE) | BIT(PATH_JUMP) | BIT(PATH_JUMP_POST) |		\
+	 BIT(PATH_JUMP_EMULATE))
 
 const struct nest matrix_nests[NESTS] = {
 	[NEST_ALONE] = { "alone", IN_TASK },
@@ -64,6 +84,10 @@ const struct nest matrix_nests[NESTS] = {
 	(BIT(NEST_SOFTIRQ_IN_JUMP) | BIT(NEST_SOFTIRQ_IN_JUMP_POST) |			\
 	 BIT(NEST_HARDIRQ_IN_JUMP) | BIT(NEST_NMI_IN_JUMP))
 
+#define CHANGED_STATUS							\
+	(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF | X86_EFLAGS_ZF | X86_EFLAGS_SF |	\
+	 X86_EFLAGS_OF | X86_EFLAGS_DF)
+
 const struct row matrix_rows[ROWS] = {
 	[ROW_NOTHING] = { "nothing" },
 	[ROW_SECOND] = { "go to the second", .way = WAY_SECOND },
@@ -83,17 +107,17 @@ const struct row matrix_rows[ROWS] = {
 	[ROW_SECOND_COPY] = { "go to the copy of the second", .way = WAY_SECOND, .trap = true },
 	[ROW_THIRD_COPY] = { "go to the copy of the third", .way = WAY_THIRD, .trap = true },
 	[ROW_FAULT] = { "fault", .act = matrix_recover_from_fault },
-	[ROW_SELF] = { "hit the same probes", .act = matrix_hit_the_same_probes },
+	[ROW_SELF] = { "hit the same probes", .act = matrix_hit_same_probes },
 	[ROW_LONG] = { "take long", .act = matrix_take_long },
-	[ROW_STRAY_IP] = { "set ip for nothing", .stray = true },
+	[ROW_STRAY_IP] = { "set ip, return 0", .stray = true },
 	[ROW_RETURN_REGISTERS] = {
 		"return: registers, flags", .returning = true, .regs = true,
 		.flags = CHANGED_STATUS, .stray = true
 	},
-	[ROW_REGISTER] = { "register", .act = matrix_register_in_vain },
+	[ROW_REGISTER] = { "register", .act = matrix_fail_to_register },
 	[ROW_UNREGISTER] = { "unregister" },
-	[ROW_ENABLE] = { "enable", .act = matrix_enable_in_vain },
-	[ROW_DISABLE] = { "disable", .act = matrix_disable_in_vain },
+	[ROW_ENABLE] = { "enable", .act = matrix_fail_to_enable },
+	[ROW_DISABLE] = { "disable", .act = matrix_fail_to_disable },
 
 	[ROW_POST_SECOND] = { "post: go to the second", .after = true, .way = WAY_SECOND },
 	[ROW_POST_THIRD] = { "post: go to the third", .after = true, .way = WAY_THIRD },
@@ -110,11 +134,11 @@ const struct row matrix_rows[ROWS] = {
 			      .way = WAY_THIRD, .trap = true },
 	[ROW_POST_FAULT] = { "post: fault", .after = true, .act = matrix_recover_from_fault },
 	[ROW_POST_SELF] = { "post: hit the same probes", .after = true,
-			    .act = matrix_hit_the_same_probes },
+			    .act = matrix_hit_same_probes },
 	[ROW_POST_LONG] = { "post: take long", .after = true, .act = matrix_take_long },
 
-	[ROW_LOOK] = { "see around from a call", SHAPE_LOOK },
-	[ROW_LOOK_FIRST] = { "see around from a probed call", SHAPE_LOOK_FIRST },
+	[ROW_LOOK] = { "look around from a call", SHAPE_LOOK },
+	[ROW_LOOK_FIRST] = { "look around from a probed call", SHAPE_LOOK_FIRST },
 	[ROW_COUNT] = { "see preempt_count", SHAPE_COUNT },
 	[ROW_COUNT_SECOND] = { "see preempt_count, second", SHAPE_COUNT_SECOND },
 	[ROW_RAISE] = { "raise preempt_count", SHAPE_RAISE },
@@ -144,6 +168,7 @@ const char * const matrix_returns_desc[RETURNS] = {
 	"", ", return probe last", ", return probe first"
 };
 
+/* Return setup @n of SETUPS. */
 struct setup matrix_nth_setup(unsigned int n)
 {
 	return (struct setup){
@@ -156,33 +181,35 @@ struct setup matrix_nth_setup(unsigned int n)
 #define ALL	(~0ULL)
 #define ANY	(~0U)
 
-/*
+/**
  * struct exclusion - Cells that are not run
- * @rows:	A bit for each row,
- * @paths:	path,
- * @nests:	nesting,
- * @returns:	enum matrix_returns: these cells.
- * @holds:	Whether that is so in this kernel, on this machine.
- * @why:	Why.
+ * @rows:	Mask of their rows.
+ * @paths:	Mask of their paths.
+ * @nests:	Mask of their nests.
+ * @returns:	Mask of enum matrix_returns.
+ * @holds:	Whether they are excluded in this kernel, on this machine.
+ * @why:	The reason.
  */
-static struct exclusion {
+struct exclusion {
 	u64 rows;
 	u32 paths;
 	u32 nests;
 	u32 returns;
 	bool holds;
 	const char *why;
-} exclusions[] = {
+};
+
+static struct exclusion exclusions[] = {
 	{ BIT_ULL(ROW_UNREGISTER), ANY, ANY, ANY, true,
-	  "refused with a warning, of which there is one: see handler_cannot_unregister()" },
+	  "refused with a warning, which is printed once: see handler_cannot_unregister()" },
 	{ BIT_ULL(ROW_BELOW_SP), ANY, ANY, ANY, true,
-	  "nothing is promised: an interrupt overwrites what is there, too" },
+	  "no promise is made: an interrupt overwrites that, too" },
 	{ POST_ROWS, ~(u32)POST_PATHS, ANY, ANY, true,
 	  "a post handler makes it another path" },
 	{ STACK_ROWS, FTRACE_PATHS, ANY, ANY, true,
 	  "ftrace restores sp" },
 	{ BIT_ULL(ROW_LOWER_SP), ~(u32)FTRACE_PATHS, ANY, ANY, true,
-	  "sp is heeded there: see what is pushed" },
+	  "a change of sp takes effect there: see the rows that push" },
 	{ COPY_ROWS, ~(u32)JUMP_PATHS, ANY, ANY, true,
 	  "only the probed instruction is displaced" },
 	{ BIT_ULL(ROW_RETURN_REGISTERS), ANY, ANY, BIT(NO_RETURN), true,
@@ -223,6 +250,7 @@ static struct exclusion {
 	  "this CPU cannot send itself an NMI" },
 };
 
+/* Return why the cell of @setup, @row and @nest is not run, or NULL. */
 const char *matrix_why_excluded(const struct setup *setup, unsigned int row, unsigned int nest)
 {
 	for (unsigned int i = 0; i < ARRAY_SIZE(exclusions); i++) {
@@ -235,7 +263,7 @@ const char *matrix_why_excluded(const struct setup *setup, unsigned int row, uns
 	return NULL;
 }
 
-/* Exclude cells that this CPU cannot run. */
+/* Exclude the cells that this CPU cannot run. */
 void matrix_exclude(bool without_nmi, bool without_cmpxchg16b)
 {
 	exclusions[NO_NMI].holds = without_nmi;
@@ -246,5 +274,5 @@ void matrix_list_exclusions(struct kunit *test)
 {
 	for (unsigned int i = 0; i < ARRAY_SIZE(exclusions); i++)
 		if (exclusions[i].holds)
-			kunit_info(test, "listed: %s", exclusions[i].why);
+			kunit_info(test, "excluded: %s", exclusions[i].why);
 }
