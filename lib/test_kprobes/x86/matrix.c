@@ -75,19 +75,14 @@ static void run_row(unsigned int row, const struct setup *setup, u8 *verdict)
 	}
 }
 
-static void report_bad_cells(struct kunit *test)
+static void report_bad_cell(struct kunit *test, const struct cell *c, unsigned int count)
 {
-	for (unsigned int row = 0; row < ROWS; row++) {
-		const struct cell *c = &bad_cells[row];
-
-		if (!bad_counts[row])
-			continue;
-		KUNIT_FAIL(test,
-			   "%s: %u cells, first %s, interrupts %s: %s %u: %#lx, not %#lx (%.8s, %.8s)",
-			   c->row->desc, bad_counts[row], c->nest->desc, c->input ? "on" : "off",
-			   c->bad, c->which, c->got, c->want, (const char *)&c->got,
+	KUNIT_FAIL(test, "%s: %u cells, first %s, interrupts %s: %s %u: %#lx, not %#lx",
+		   c->row->desc, count, c->nest->desc, c->input ? "on" : "off", c->bad,
+		   c->which, c->got, c->want);
+	if (strstr(c->bad, "journal"))
+		kunit_info(test, "journal: %.8s, not %.8s", (const char *)&c->got,
 			   (const char *)&c->want);
-	}
 }
 
 static void hit_behaves_the_same_on_each_path(struct kunit *test)
@@ -107,7 +102,9 @@ static void hit_behaves_the_same_on_each_path(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, matrix_all_sites_are(path->state));
 	matrix_unregister_probes();
 
-	report_bad_cells(test);
+	for (unsigned int row = 0; row < ROWS; row++)
+		if (bad_counts[row])
+			report_bad_cell(test, &bad_cells[row], bad_counts[row]);
 	kunit_info(test, "%u cells run, %u excluded",
 		   count_verdicts(verdict, ROWS * NESTS, RUN),
 		   count_verdicts(verdict, ROWS * NESTS, EXCLUDED));
