@@ -59,6 +59,34 @@ typedef void (*kprobe_post_handler_t)(struct kprobe *p, struct pt_regs *regs,
 				      unsigned long flags);
 
 /**
+ * typedef kprobe_fault_handler_t - Called when the instruction or a handler faults
+ * @p: The probe.
+ * @regs: The registers at the fault. If the instruction faulted, @regs->ip is its
+ *	address in the text.
+ * @trapnr: The number of the exception, as the architecture counts them.
+ *
+ * Called in the context of the exception: it must not sleep, and interrupts may be off.
+ * If it returns 1, it has handled the fault: execution continues at @regs->ip. If it
+ * returns 0, the kernel handles the fault as that of the instruction or of the handler.
+ *
+ * x86 calls it. A page fault that the kernel resolves, as by reading the page, is not
+ * reported.
+ */
+typedef int (*kprobe_fault_handler_t)(struct kprobe *p, struct pt_regs *regs, int trapnr);
+
+/**
+ * typedef kprobe_break_handler_t - Called when a handler executes a breakpoint
+ * @p: The probe whose handler runs.
+ * @regs: The registers at the breakpoint, with @regs->ip after it.
+ *
+ * It is not called for breakpoints of probes. If it returns 1, execution continues at
+ * @regs->ip; if it returns 0, the breakpoint is passed to the rest of the kernel.
+ *
+ * x86 calls it.
+ */
+typedef int (*kprobe_break_handler_t)(struct kprobe *p, struct pt_regs *regs);
+
+/**
  * struct kprobe - Probe, owned by the caller
  * @hlist:	Never linked. Users test it together with @list for registration.
  * @list:	Linked while the probe is registered, and only then.
@@ -69,6 +97,8 @@ typedef void (*kprobe_post_handler_t)(struct kprobe *p, struct pt_regs *regs,
  * @offset:	Offset of the probed instruction from @symbol_name or @addr in bytes.
  * @pre_handler: Called before the instruction, or NULL.
  * @post_handler: Called after the instruction, or NULL.
+ * @fault_handler: Called when the instruction or a handler faults, or NULL.
+ * @break_handler: Called when a handler executes a breakpoint, or NULL.
  * @opcode:	The first unit of the displaced instruction.
  * @ainsn:	The architecture's copy of the instruction, in a site only.
  * @flags:	KPROBE_FLAG_*. A caller may set only KPROBE_FLAG_DISABLED and
@@ -87,6 +117,8 @@ struct kprobe {
 	unsigned int offset;
 	kprobe_pre_handler_t pre_handler;
 	kprobe_post_handler_t post_handler;
+	kprobe_fault_handler_t fault_handler;
+	kprobe_break_handler_t break_handler;
 	kprobe_opcode_t opcode;
 	struct arch_specific_insn ainsn;
 	u32 flags;

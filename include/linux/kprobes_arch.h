@@ -57,6 +57,8 @@ int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs);
 int kprobe_pre_handlers_nested(struct kprobe *site, struct pt_regs *regs);
 void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, unsigned long flags);
 void kprobe_post_handlers_nested(struct kprobe *site, struct pt_regs *regs);
+int kprobe_fault_handlers(struct kprobe *running, struct pt_regs *regs, int trapnr);
+int kprobe_break_handlers(struct kprobe *running, struct pt_regs *regs);
 void kprobes_inc_nmissed_count(struct kprobe *p);
 kprobe_opcode_t *get_insn_slot_for(struct kprobe *owner);
 struct kprobe *kprobe_slot_owner(unsigned long addr);

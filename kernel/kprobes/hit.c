@@ -110,6 +110,58 @@ noinstr void kprobe_post_handlers_nested(struct kprobe *site, struct pt_regs *re
 	kprobe_walk_post_handlers(site, regs, true);
 }
 
+/* The first probe of a hit: at a site the newest one, for a return the only one. */
+static __always_inline struct kprobe *kprobe_first_of(struct kprobe *running)
+{
+	if (kprobe_find(running->addr) != running)
+		return running;
+	return list_first_or_null_rcu(&running->list, struct kprobe, list);
+}
+
+/* The next probe of the same hit, or NULL. */
+static __always_inline struct kprobe *kprobe_next_of(struct kprobe *running, struct kprobe *p)
+{
+	return p == running ? NULL : list_next_or_null_rcu(&running->list, &p->list, struct kprobe, list);
+}
+
+/**
+ * kprobe_fault_handlers() - Call fault handlers until one handles the fault
+ * @running: The site whose hit faulted, or the return probe whose handler did.
+ * @regs: The registers at the fault.
+ * @trapnr: The number of the exception.
+ *
+ * Context: The exception, with preemption off.
+ * Return: Non-zero if a fault handler has handled the fault.
+ */
+notrace int __kprobes kprobe_fault_handlers(struct kprobe *running, struct pt_regs *regs,
+					    int trapnr)
+{
+	struct kprobe *p;
+
+	for (p = kprobe_first_of(running); p; p = kprobe_next_of(running, p))
+		if (p->fault_handler && !kprobe_disabled(p) && p->fault_handler(p, regs, trapnr))
+			return 1;
+	return 0;
+}
+
+/**
+ * kprobe_break_handlers() - Call break handlers until one handles the breakpoint
+ * @running: The site, or the return probe, whose handler executed it.
+ * @regs: The registers, with @ip after the breakpoint.
+ *
+ * Context: The breakpoint exception.
+ * Return: Non-zero if a break handler has handled the breakpoint.
+ */
+notrace int __kprobes kprobe_break_handlers(struct kprobe *running, struct pt_regs *regs)
+{
+	struct kprobe *p;
+
+	for (p = kprobe_first_of(running); p; p = kprobe_next_of(running, p))
+		if (p->break_handler && !kprobe_disabled(p) && p->break_handler(p, regs))
+			return 1;
+	return 0;
+}
+
 /**
  * kprobes_inc_nmissed_count() - Count a hit that was skipped
  * @p: The site that was hit.

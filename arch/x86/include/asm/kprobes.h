@@ -171,7 +171,7 @@ static __always_inline unsigned long kprobe_ftrace_sp(const struct pt_regs *regs
 
 int kprobe_int3_handler(struct pt_regs *regs);
 int kprobe_fault_handler(struct pt_regs *regs, int trapnr);
-void kprobe_fixup_fault(struct pt_regs *regs);
+bool kprobe_fixup_fault(struct pt_regs *regs, int trapnr);
 unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 			       unsigned long *sp);
 
@@ -184,7 +184,10 @@ static inline int kprobe_fault_handler(struct pt_regs *regs, int trapnr)
 	return 0;
 }
 
-static inline void kprobe_fixup_fault(struct pt_regs *regs) { }
+static inline bool kprobe_fixup_fault(struct pt_regs *regs, int trapnr)
+{
+	return false;
+}
 
 static inline unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 					     unsigned long *sp)

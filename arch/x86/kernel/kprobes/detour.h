@@ -92,6 +92,7 @@ void kprobe_detour_redirect(struct pt_regs *regs);
 void kprobe_detour_resched(void);
 unsigned long kprobe_detoured_ip(unsigned long ip);
 bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp);
+struct kprobe *kprobe_detour_insn_owner(unsigned long ip, unsigned long *sp);
 #else
 static __always_inline unsigned long kprobe_detoured_ip(unsigned long ip)
 {
@@ -101,6 +102,11 @@ static __always_inline unsigned long kprobe_detoured_ip(unsigned long ip)
 static inline bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 {
 	return false;
+}
+
+static inline struct kprobe *kprobe_detour_insn_owner(unsigned long ip, unsigned long *sp)
+{
+	return NULL;
 }
 #endif
 

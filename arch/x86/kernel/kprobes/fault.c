@@ -31,26 +31,16 @@ static bool is_slot_copy_running(const struct kprobe *owner, unsigned long ip)
 	       ip - (unsigned long)owner->ainsn.post_insn < KPROBE_SLOT_SIZE;
 }
 
-/**
- * kprobe_fixup_fault() - Report a fault in a slot at the probed instruction
- * @regs: The registers at the fault. If it was in a slot, @ip is set to the
- *	instruction's own address and the interrupt flag to its value there.
- *
- * The hit ends; once the fault is handled, the instruction may be hit again.
- *
- * Context: Any exception.
+/*
+ * A fault in a slot becomes one of the probed instruction, and the hit ends. Once the
+ * fault is handled, the instruction may be hit again.
  */
-void __kprobes kprobe_fixup_fault(struct pt_regs *regs)
+static void __kprobes move_slot_fault_to_text(struct pt_regs *regs)
 {
-	struct kprobe *owner;
+	struct kprobe *owner = kprobe_slot_owner(regs->ip);
 
-	if (user_mode(regs))
-		return;
-	guard(preempt_notrace)();
-	owner = kprobe_slot_owner(regs->ip);
 	if (likely(!owner))
 		return;
-
 	if (is_slot_copy_running(owner, regs->ip)) {
 		regs->flags |= raw_cpu_read(kprobe_ctlblk.saved_flags);
 		kprobe_leave_hit();
@@ -58,19 +48,78 @@ void __kprobes kprobe_fixup_fault(struct pt_regs *regs)
 	regs->ip = slot_original_ip(owner, regs->ip);
 }
 
+/*
+ * A fault of the probed instruction in a detour is reported there if no handler handles
+ * it: an instruction after it could not be run in place.
+ */
+static bool __kprobes is_detour_fault_handled(struct pt_regs *regs, int trapnr)
+{
+	unsigned long ip = regs->ip, sp = regs->sp;
+	struct kprobe *site = kprobe_detour_insn_owner(ip, &regs->sp);
+
+	if (!site)
+		return false;
+	regs->ip = (unsigned long)site->addr;
+	if (kprobe_fault_handlers(site, regs, trapnr))
+		return true;
+	regs->ip = ip;
+	regs->sp = sp;
+	return false;
+}
+
+static bool __kprobes is_site_fault_handled(struct kprobe *site, struct pt_regs *regs, int trapnr)
+{
+	return site && kprobe_fault_handlers(site, regs, trapnr);
+}
+
+/*
+ * Call the fault handlers of the probes at the instruction, then those of the probe whose
+ * handler has executed it. While a probe is armed, its instruction cannot fault in the
+ * text: a fault there is one that was moved from a slot.
+ */
+static bool __kprobes is_fault_handled(struct pt_regs *regs, int trapnr)
+{
+	return is_detour_fault_handled(regs, trapnr) ||
+	       is_site_fault_handled(get_kprobe((void *)regs->ip), regs, trapnr) ||
+	       is_site_fault_handled(kprobe_running(), regs, trapnr);
+}
+
 /**
- * kprobe_fault_handler() - Report a fault during a hit at the probed instruction
+ * kprobe_fixup_fault() - Report a fault in a slot at the probed instruction
+ * @regs: The registers at the fault. If it was in a slot, @ip is set to the
+ *	instruction's own address and the interrupt flag to its value there.
+ * @trapnr: The number of the exception.
+ *
+ * Context: Any exception that the kernel has not resolved by itself.
+ * Return: true if a fault handler has handled the fault: execution continues at
+ *	@regs->ip.
+ */
+bool __kprobes kprobe_fixup_fault(struct pt_regs *regs, int trapnr)
+{
+	if (user_mode(regs))
+		return false;
+	guard(preempt_notrace)();
+	move_slot_fault_to_text(regs);
+	if (likely(!is_fault_handled(regs, trapnr)))
+		return false;
+	regs->ip = kprobe_detoured_ip(regs->ip);
+	return true;
+}
+
+/**
+ * kprobe_fault_handler() - Report a page fault during a hit at the probed instruction
  * @regs: The registers at the fault.
  * @trapnr: The number of the exception.
  *
- * A fault in a handler stays the handler's.
+ * A fault in a handler stays the handler's. kprobe_fixup_fault() calls the fault
+ * handlers, if the kernel cannot resolve the fault by itself.
  *
  * Context: The exception, with preemption off.
- * Return: 0: the caller handles the fault, see kprobe_fixup_fault().
+ * Return: 0: the caller handles the fault.
  */
 int __kprobes kprobe_fault_handler(struct pt_regs *regs, int trapnr)
 {
-	kprobe_fixup_fault(regs);
+	move_slot_fault_to_text(regs);
 	return 0;
 }
 

@@ -224,6 +224,17 @@ static __always_inline bool is_kprobe_step_trap(const struct kprobe *running,
 	       copy == (unsigned long)running->ainsn.post_insn;
 }
 
+static __always_inline int kprobe_run_break_handlers(struct kprobe *running,
+						     struct pt_regs *regs)
+{
+	int handled;
+
+	instrumentation_begin();
+	handled = kprobe_break_handlers(running, regs);
+	instrumentation_end();
+	return handled;
+}
+
 static noinstr int kprobe_handle_other_int3(struct kprobe *kp, struct pt_regs *regs)
 {
 	unsigned long addr = regs->ip - INT3_INSN_SIZE;
@@ -240,7 +251,7 @@ static noinstr int kprobe_handle_other_int3(struct kprobe *kp, struct pt_regs *r
 		/* The probe was removed after this CPU had fetched the breakpoint. */
 		regs->ip = addr;
 	} else {
-		return 0;
+		return running && kprobe_run_break_handlers(running, regs);
 	}
 	return 1;
 }

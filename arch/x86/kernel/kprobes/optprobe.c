@@ -588,3 +588,31 @@ bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 	}
 	return true;
 }
+
+/**
+ * kprobe_detour_insn_owner() - Find the site whose probed instruction a detour runs
+ * @ip: An address.
+ * @sp: The stack pointer. In a copied call it is set to that before the call.
+ *
+ * Context: Any in which RCU is watching. Preemption is off.
+ * Return: The site, or NULL if @ip is not in the copy of a probed instruction.
+ */
+struct kprobe *__kprobes kprobe_detour_insn_owner(unsigned long ip, unsigned long *sp)
+{
+	struct kprobe *kp = kprobe_optinsn_slot_owner(ip);
+	const struct arch_optimized_insn *detour;
+	unsigned int pushed = 0;
+
+	if (!kp)
+		return NULL;
+	detour = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
+	if (ip - (unsigned long)detour->insn < MAX_OPTINSN_SIZE) {
+		ip -= (unsigned long)detour->insn + first_half->end;
+		if ((long)ip < 0 || displaced_origin(detour->code, detour->size, ip, &pushed))
+			return NULL;
+	} else if (ip - (unsigned long)detour->post != second_half->end) {
+		return NULL;
+	}
+	*sp += pushed;
+	return kp;
+}

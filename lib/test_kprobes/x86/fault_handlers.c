@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Fault handlers and break handlers: what they see, and what follows from their results. */
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include <asm/trapnr.h>
+
+#include "../optimize.h"
+#include "../return_probes.h"
+#include "snippets.h"
+
+#define LOAD_SIZE	3	/* of the load in the functions below */
+#define LOADED		40
+#define FIXED_UP	99
+
+/* Returns what is at @cell, and 2. A jump displaces the load and the next instruction. */
+u64 kprobes_test_load_cell(const u64 *cell);
+
+/* The same, but a fault of the load is fixed up: then it returns FIXED_UP. */
+u64 kprobes_test_load_fixed_up(const u64 *cell);
+
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".globl kprobes_test_load_cell\n"
+	".type kprobes_test_load_cell, @function\n"
+	"kprobes_test_load_cell:\n"
+	ASM_ENDBR
+	"	mov (%rdi), %rax\n"
+	"	lea 1(%rax), %rax\n"
+	"	lea 1(%rax), %rax\n"
+	RETURN
+	"	int3\n"
+	".size kprobes_test_load_cell, . - kprobes_test_load_cell\n"
+	".balign 16\n"
+	".globl kprobes_test_load_fixed_up\n"
+	".type kprobes_test_load_fixed_up, @function\n"
+	"kprobes_test_load_fixed_up:\n"
+	ASM_ENDBR
+	"880:	mov (%rdi), %rax\n"
+	"	lea 2(%rax), %rax\n"
+	RETURN
+	"881:	mov $" __stringify(FIXED_UP) ", %eax\n"
+	RETURN
+	"	int3\n"
+	_ASM_EXTABLE(880b, 881b)
+	".size kprobes_test_load_fixed_up, . - kprobes_test_load_fixed_up\n"
+	".popsection\n");
+
+static const u64 cell = LOADED;
+
+enum reaction { PASS, REPAIR, SKIP };
+
+static enum reaction reaction;
+static int trap_seen;
+static unsigned long ip_seen;
+
+static int on_fault(struct kprobe *kp, struct pt_regs *regs, int trapnr)
+{
+	if (current != kpt_tester)
+		return 0;
+	kpt_note('f');
+	trap_seen = trapnr;
+	ip_seen = regs->ip;
+	switch (reaction) {
+	case REPAIR:
+		regs->di = (unsigned long)&cell;
+		return 1;
+	case SKIP:
+		regs->ip += LOAD_SIZE;
+		regs->ax = LOADED;
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/**
+ * struct load_path - How the load is run
+ * @desc:	For the test's name.
+ * @symbol:	The function.
+ * @call:	Calls it.
+ * @post:	Whether the probe has a post handler.
+ * @jump:	Whether there is a jump.
+ */
+static const struct load_path {
+	const char *desc;
+	const char *symbol;
+	u64 (*call)(const u64 *cell);
+	bool post;
+	bool jump;
+} load_paths[] = {
+	{ "boosted", "kprobes_test_load_cell", kprobes_test_load_cell },
+	{ "boosted, post", "kprobes_test_load_cell", kprobes_test_load_cell, .post = true },
+	{ "jump", "kprobes_test_load_cell", kprobes_test_load_cell, .jump = true },
+	{ "jump, post", "kprobes_test_load_cell", kprobes_test_load_cell, .post = true, .jump = true },
+	{ "stepped", "kprobes_test_load_fixed_up", kprobes_test_load_fixed_up },
+	{ "stepped, post", "kprobes_test_load_fixed_up", kprobes_test_load_fixed_up, .post = true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(load_path, load_paths, desc);
+
+static struct kprobe *register_on_path(struct kunit *test, const struct load_path *path)
+{
+	struct kprobe *a = path->post ? kpt_post_probe('a', path->symbol) :
+					kpt_probe('a', path->symbol);
+
+	a->fault_handler = on_fault;
+	ASSERT_REGISTERED(test, a);
+	if (path->jump)
+		ASSERT_OPTIMIZED(test, a);
+	return a;
+}
+
+static void expect_load(struct kunit *test, const struct load_path *path, const void *address,
+			u64 result, const char *events)
+{
+	u64 (*load)(const u64 *cell) = path->call;
+
+	OPTIMIZER_HIDE_VAR(load);
+	kpt_clear_journal();
+	KUNIT_EXPECT_EQ_MSG(test, load(address), result, "reaction %d", reaction);
+	KUNIT_EXPECT_STREQ_MSG(test, kpt_journal, events, "reaction %d", reaction);
+}
+
+/* Once the fault is repaired, the instruction is executed, and hit, again. */
+static void fault_handler_handles_faults_of_the_instruction(struct kunit *test)
+{
+	const struct load_path *path = test->param_value;
+	struct kprobe *a = register_on_path(test, path);
+
+	expect_load(test, path, &cell, LOADED + 2, path->post ? "aA" : "a");
+	reaction = REPAIR;
+	expect_load(test, path, BAD_ADDRESS, LOADED + 2, path->post ? "afaA" : "afa");
+	KUNIT_EXPECT_EQ(test, trap_seen, X86_TRAP_PF);
+	KUNIT_EXPECT_EQ(test, ip_seen, (unsigned long)a->addr);
+	expect_load(test, path, (void *)BIT(63), LOADED + 2, path->post ? "afaA" : "afa");
+	KUNIT_EXPECT_EQ(test, trap_seen, X86_TRAP_GP);
+
+	/* The instruction has not run, so no post handler is called. */
+	reaction = SKIP;
+	expect_load(test, path, BAD_ADDRESS, LOADED + 2, "af");
+	expect_load(test, path, &cell, LOADED + 2, path->post ? "aA" : "a");
+	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+}
+
+/* Where there is a fixup: otherwise the kernel would not survive the fault. */
+static void unhandled_fault_is_fixed_up(struct kunit *test)
+{
+	reaction = PASS;
+	for (unsigned int i = 0; i < ARRAY_SIZE(load_paths); i++) {
+		const struct load_path *path = &load_paths[i];
+		struct kprobe *a;
+
+		if (path->call != kprobes_test_load_fixed_up)
+			continue;
+		a = register_on_path(test, path);
+		expect_load(test, path, BAD_ADDRESS, FIXED_UP, "af");
+		expect_load(test, path, (void *)BIT(63), FIXED_UP, "af");
+		unregister_kprobe(a);
+		a->addr = NULL;
+	}
+}
+
+/* All probes of the site are asked, newest first, until one handles the fault. */
+static void first_fault_handler_that_handles_is_the_last(struct kunit *test)
+{
+	const struct load_path *path = &load_paths[0];
+	struct kprobe *b = kpt_probe('b', path->symbol), *c = kpt_probe('c', path->symbol);
+
+	register_on_path(test, path);
+	b->fault_handler = on_fault;
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, c);
+	reaction = SKIP;
+	expect_load(test, path, BAD_ADDRESS, LOADED + 2, "cbaf");
+	KUNIT_EXPECT_EQ(test, disable_kprobe(b), 0);
+	expect_load(test, path, BAD_ADDRESS, LOADED + 2, "caf");
+}
+
+static void load_bad_address(void)
+{
+	u64 (*load)(const u64 *cell) = kprobes_test_load_cell;
+
+	OPTIMIZER_HIDE_VAR(load);
+	kpt_note(load(BAD_ADDRESS) == LOADED + 2 ? '+' : '!');
+}
+
+static int act_load_bad_address(struct test_probe *p, struct pt_regs *regs)
+{
+	load_bad_address();
+	return 0;
+}
+
+static void fault_handler_handles_faults_of_handlers(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	unsigned long load = (unsigned long)kprobes_test_load_cell;
+	struct kprobe *a = kpt_probe('a', place->symbol);
+
+	OPTIMIZER_HIDE_VAR(load);
+	kpt_test_probe('a')->act = act_load_bad_address;
+	a->fault_handler = on_fault;
+	reaction = SKIP;
+	ASSERT_REGISTERED(test, a);
+	EXPECT_CALL(test, place, "af+");
+	KUNIT_EXPECT_EQ(test, ip_seen, load + ENDBR_SIZE);
+	wait_for_kprobe_optimizer();
+	EXPECT_CALL(test, place, "af+");
+}
+
+static int act_copy_from_bad_address(struct test_probe *p, struct pt_regs *regs)
+{
+	u64 value;
+
+	p->data = copy_from_kernel_nofault(&value, BAD_ADDRESS, sizeof(value));
+	return 0;
+}
+
+static void fault_of_a_handler_is_fixed_up(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = kpt_probe('a', place->symbol);
+
+	if (IS_ENABLED(CONFIG_TRACE_IRQFLAGS) && !IS_ENABLED(CONFIG_TRACE_IRQFLAGS_NMI))
+		kunit_skip(test, "lockdep thinks that interrupts are on in a breakpoint's handler");
+	kpt_test_probe('a')->act = act_copy_from_bad_address;
+	a->fault_handler = on_fault;
+	reaction = PASS;
+	ASSERT_REGISTERED(test, a);
+	EXPECT_CALL(test, place, "af");
+	KUNIT_EXPECT_EQ(test, (long)kpt_test_probe('a')->data, -EFAULT);
+}
+
+static int load_at_entry(struct test_kretprobe *p, struct kretprobe_instance *ri,
+			 struct pt_regs *regs)
+{
+	load_bad_address();
+	return 0;
+}
+
+static void load_at_return(struct test_kretprobe *p, struct kretprobe_instance *ri,
+			   struct pt_regs *regs)
+{
+	load_bad_address();
+}
+
+static void fault_handler_of_a_return_probe_is_called(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', place->symbol);
+
+	kpt_test_kretprobe('r')->on_entry = load_at_entry;
+	kpt_test_kretprobe('r')->on_return = load_at_return;
+	r->kp.fault_handler = on_fault;
+	reaction = SKIP;
+	ASSERT_RETURN_PROBED(test, r);
+	EXPECT_CALL(test, place, "rf+Rf+");
+}
+
+static int act_breakpoint(struct test_probe *p, struct pt_regs *regs)
+{
+	asm volatile("int3");
+	kpt_note('+');
+	return 0;
+}
+
+static int on_break(struct kprobe *kp, struct pt_regs *regs)
+{
+	kpt_note('i');
+	return 1;
+}
+
+static void break_handler_handles_breakpoints_of_handlers(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = kpt_probe('a', place->symbol);
+
+	kpt_test_probe('a')->act = act_breakpoint;
+	a->break_handler = on_break;
+	ASSERT_REGISTERED(test, a);
+	EXPECT_CALL(test, place, "ai+");
+	wait_for_kprobe_optimizer();
+	EXPECT_CALL(test, place, "ai+");
+}
+
+static struct kunit_case kprobes_x86_fault_handlers_cases[] = {
+	KUNIT_CASE_PARAM(fault_handler_handles_faults_of_the_instruction, load_path_gen_params),
+	KUNIT_CASE(unhandled_fault_is_fixed_up),
+	KUNIT_CASE(first_fault_handler_that_handles_is_the_last),
+	KUNIT_CASE_PARAM(fault_handler_handles_faults_of_handlers, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(fault_of_a_handler_is_fixed_up, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(fault_handler_of_a_return_probe_is_called, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(break_handler_handles_breakpoints_of_handlers, kpt_place_gen_params),
+	{ }
+};
+
+static struct kunit_suite kprobes_x86_fault_handlers_suite = {
+	.name = "kprobes-x86-fault-handlers",
+	.suite_init = kpt_start_return_suite,
+	.init = kpt_start_return_test,
+	.exit = kpt_end_return_test,
+	.test_cases = kprobes_x86_fault_handlers_cases,
+};
+
+kunit_test_suite(kprobes_x86_fault_handlers_suite);
