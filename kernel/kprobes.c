@@ -330,7 +330,7 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 	if (published)
 		kprobes_wait_for_handlers();
 	kprobes_restore_requests(&ta);
-	if (kind)
+	if (kind && kind->undo)
 		kind->undo(kps, ta.prepared);
 	return err;
 }

@@ -280,7 +280,8 @@ static __always_inline bool kprobe_page_fault(struct pt_regs *regs, unsigned int
 }
 #endif
 
-/* Back ends, and other users of return probes, include this header for both. */
+/* Users of other kinds of probes, and back ends, include this header for all. */
+#include <linux/jprobes.h>
 #include <linux/kprobes_arch.h>
 #include <linux/kretprobes.h>
 

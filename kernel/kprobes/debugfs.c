@@ -77,6 +77,13 @@ static void kprobe_list_stop(struct seq_file *m, void *site)
 	mutex_unlock(&kprobe_mutex);
 }
 
+static char kprobe_type(const struct kprobe *p)
+{
+	if (is_return_probe(p))
+		return 'r';
+	return is_jprobe(p) ? 'j' : 'k';
+}
+
 static void kprobe_list_show_addr(struct seq_file *m, struct kprobe_site *site,
 				  const struct kprobe *p)
 {
@@ -87,7 +94,7 @@ static void kprobe_list_show_addr(struct seq_file *m, struct kprobe_site *site,
 	/* Other code may have been loaded at the address of text that is gone. */
 	if (site->state != SITE_GONE)
 		symbol = kallsyms_lookup(addr, NULL, &offset, &module, name);
-	seq_printf(m, "%px  %c  ", shown_addr(m, addr), is_return_probe(p) ? 'r' : 'k');
+	seq_printf(m, "%px  %c  ", shown_addr(m, addr), kprobe_type(p));
 	if (symbol)
 		seq_printf(m, "%s+0x%lx  %s ", symbol, offset, module ?: " ");
 	else

@@ -248,6 +248,21 @@ static inline bool is_return_probe(const struct kprobe *p)
 
 #endif /* CONFIG_KRETPROBES */
 
+/* jprobe.c */
+#ifdef CONFIG_JPROBES
+int jprobe_entered(struct kprobe *p, struct pt_regs *regs);
+
+static inline bool is_jprobe(const struct kprobe *p)
+{
+	return p->pre_handler == jprobe_entered;
+}
+#else
+static inline bool is_jprobe(const struct kprobe *p)
+{
+	return false;
+}
+#endif
+
 /* module.c */
 struct text_tables;
 
@@ -280,7 +295,8 @@ static inline int kprobes_init_modules(void)
  *		needs. Called with kprobe_mutex held, in the order of the caller's
  *		array. Returns 0 or the error that register_kprobes() is to return.
  * @undo:	Undoes @prepare for the first @num probes of the array after a failed
- *		registration. Their handlers are no longer called.
+ *		registration. Their handlers are no longer called. NULL if there is
+ *		nothing to undo.
  */
 struct kprobe_kind {
 	int (*prepare)(struct kprobe *p, const struct kprobe_address *where);

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Calls of a jumper probe's handler with the arguments of the probed function
+ */
+#include <linux/align.h>
+#include <linux/bug.h>
+#include <linux/export.h>
+#include <linux/kprobes.h>
+#include <linux/minmax.h>
+#include <linux/percpu.h>
+#include <linux/sched.h>
+
+#include <asm/stacktrace.h>
+
+#include "jprobe.h"
+
+/* Frame of the running jprobe_call() on this CPU, or 0. */
+DEFINE_PER_CPU(unsigned long, jprobe_frame);
+
+/*
+ * The words of arguments to copy: not beyond the end of the stack, nor of the page if
+ * the stack is none that is known.
+ */
+static unsigned long __kprobes jprobe_stack_words(unsigned long *args)
+{
+	unsigned long *end = PTR_ALIGN(args, PAGE_SIZE);
+	struct stack_info info;
+
+	if (get_stack_info_noinstr(args, current, &info))
+		end = info.end;
+	return min_t(unsigned long, end - args, JPROBE_STACK_WORDS);
+}
+
+/**
+ * arch_call_jprobe() - Call a jumper probe's handler
+ * @jp: The jumper probe.
+ * @regs: The registers at the probed function's entry.
+ *
+ * Context: As a pre handler.
+ */
+void __kprobes arch_call_jprobe(struct jprobe *jp, const struct pt_regs *regs)
+{
+	/* Above the return address. */
+	unsigned long *args = (unsigned long *)kprobe_entry_sp(&jp->kp, regs) + 1;
+
+	jprobe_call(jp->entry, regs, args, jprobe_stack_words(args));
+}
+
+/**
+ * jprobe_return() - End the handler of a jumper probe
+ *
+ * It does not return to the handler, which may as well return by itself.
+ *
+ * Context: The handler of a jumper probe.
+ */
+void __kprobes jprobe_return(void)
+{
+	unsigned long frame = this_cpu_read(jprobe_frame);
+
+	if (!WARN_ONCE(!frame, "kprobes: jprobe_return() is called by no handler of a jprobe\n"))
+		jprobe_leave(frame);
+}
+EXPORT_SYMBOL_GPL(jprobe_return);

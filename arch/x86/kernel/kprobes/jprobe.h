@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Assembly part of jumper probes, in trampoline.S
+ */
+#ifndef _X86_KPROBES_JPROBE_H
+#define _X86_KPROBES_JPROBE_H
+
+struct pt_regs;
+
+/*
+ * jprobe_call() - Call @entry with the arguments in @regs and @words words from @args
+ *
+ * It returns when @entry returns or calls jprobe_leave().
+ */
+void jprobe_call(void *entry, const struct pt_regs *regs, const unsigned long *args,
+		 unsigned long words);
+
+/* jprobe_leave() - Return from the jprobe_call() that has this @frame */
+void jprobe_leave(unsigned long frame);
+
+#endif /* _X86_KPROBES_JPROBE_H */

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Jumper probes: probes at a function's entry that call a function with its arguments
+ *
+ * They are kept for modules that use them. New code reads arguments in a pre handler, by
+ * regs_get_kernel_argument(), or uses ftrace or BPF.
+ */
+#include "internal.h"
+
+#include <linux/build_bug.h>
+#include <linux/export.h>
+#include <linux/kernel.h>
+
+/* An array of jumper probes is one of probes. */
+static_assert(offsetof(struct jprobe, kp) == 0);
+
+/**
+ * jprobe_entered() - Pre handler of a jumper probe
+ * @p: The jumper probe's probe.
+ * @regs: The registers at the function's entry.
+ *
+ * Context: As a pre handler.
+ * Return: 0.
+ */
+notrace int __kprobes jprobe_entered(struct kprobe *p, struct pt_regs *regs)
+{
+	arch_call_jprobe(container_of(p, struct jprobe, kp), regs);
+	return 0;
+}
+
+static int jprobe_prepare(struct kprobe *p, const struct kprobe_address *where)
+{
+	const struct jprobe *jp = container_of(p, struct jprobe, kp);
+	void *entry = dereference_symbol_descriptor(jp->entry);
+
+	if (!(where->flags & KPROBE_FLAG_ON_FUNC_ENTRY) ||
+	    !kernel_text_address((unsigned long)entry))
+		return -EINVAL;
+	p->pre_handler = jprobe_entered;
+	return 0;
+}
+
+static const struct kprobe_kind jprobe_kind = {
+	.prepare	= jprobe_prepare,
+};
+
+/**
+ * register_jprobes() - Register several jumper probes, all or none
+ * @jps: The jumper probes, see register_jprobe().
+ * @num: The number of jumper probes, at least 1.
+ *
+ * Context: Process context. May sleep.
+ * Return: See register_jprobe(), for the first jumper probe that is refused.
+ *	-EINVAL also if @num is not positive.
+ */
+int register_jprobes(struct jprobe **jps, int num)
+{
+	return kprobes_register((struct kprobe **)jps, num, &jprobe_kind);
+}
+EXPORT_SYMBOL_GPL(register_jprobes);
+
+/**
+ * register_jprobe() - Register a jumper probe
+ * @jp: The jumper probe. The caller sets @symbol_name or @addr of @kp, and @entry, and
+ *	clears the rest.
+ *
+ * Context: Process context. May sleep. The handler may run before it returns.
+ * Return: 0 on success. On failure nothing has changed: an error of register_kprobe(), or
+ *	-EINVAL if the address is not a function's entry, or @entry is not in the text of
+ *	the kernel or of a module.
+ */
+int register_jprobe(struct jprobe *jp)
+{
+	return register_jprobes(&jp, 1);
+}
+EXPORT_SYMBOL_GPL(register_jprobe);
+
+/**
+ * unregister_jprobes() - Unregister several jumper probes
+ * @jps: The jumper probes. The call clears @kp.addr of one that is not registered.
+ * @num: The number of jumper probes. Nothing is done if it is not positive.
+ *
+ * Context: See unregister_kprobes().
+ */
+void unregister_jprobes(struct jprobe **jps, int num)
+{
+	unregister_kprobes((struct kprobe **)jps, num);
+}
+EXPORT_SYMBOL_GPL(unregister_jprobes);
+
+/**
+ * unregister_jprobe() - Unregister a jumper probe
+ * @jp: The jumper probe.
+ *
+ * Context: See unregister_kprobes().
+ */
+void unregister_jprobe(struct jprobe *jp)
+{
+	unregister_jprobes(&jp, 1);
+}
+EXPORT_SYMBOL_GPL(unregister_jprobe);

@@ -1,0 +1,22 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Jumper probes of a module, by the sample jprobe_example.
+. ./lib.sh
+
+modinfo jprobe_example >/dev/null 2>&1 || skip_all "no module jprobe_example"
+on_exit 'modprobe -r jprobe_example 2>/dev/null'
+
+log_has() {	# PATTERN
+	dmesg >"$output.log"
+	grep -E "jprobe_example: $1" "$output.log" || { cat "$output.log"; return 1; }
+}
+
+plan 6
+dmesg -c >/dev/null
+check "a jumper probe is added to kernel_clone()" modprobe jprobe_example
+check "the list has the jumper probe" grep " j  kernel_clone+0x" $kprobes/list
+/bin/true
+check "the log has the arguments of a call" log_has ".*\[$$\] clones, flags 0x[0-9a-f]+, stack 0x"
+check "the jumper probe is removed" modprobe -r jprobe_example
+check "it has missed no call" log_has 'removed the probe, missed 0'
+check "the list is empty" [ -z "$(cat $kprobes/list)" ]
