@@ -121,7 +121,9 @@ static __always_inline struct kprobe *kprobe_first_of(struct kprobe *running)
 /* The next probe of the same hit, or NULL. */
 static __always_inline struct kprobe *kprobe_next_of(struct kprobe *running, struct kprobe *p)
 {
-	return p == running ? NULL : list_next_or_null_rcu(&running->list, &p->list, struct kprobe, list);
+	if (p == running)
+		return NULL;
+	return list_next_or_null_rcu(&running->list, &p->list, struct kprobe, list);
 }
 
 /**

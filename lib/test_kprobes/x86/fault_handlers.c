@@ -2,51 +2,39 @@
 /* Fault handlers and break handlers: what they see, and what follows from their results. */
 #include <linux/ptrace.h>
 #include <linux/sched.h>
-#include <linux/string.h>
+#include <linux/stringify.h>
 #include <linux/uaccess.h>
 
+#include <asm/asm.h>
 #include <asm/trapnr.h>
 
 #include "../optimize.h"
 #include "../return_probes.h"
-#include "snippets.h"
+#include "functions.h"
 
 #define LOAD_SIZE	3	/* of the load in the functions below */
 #define LOADED		40
 #define FIXED_UP	99
 
-/* Returns what is at @cell, and 2. A jump displaces the load and the next instruction. */
+/* Return what is at @cell, and 2. A jump displaces the load and the next instruction. */
 u64 kprobes_test_load_cell(const u64 *cell);
+
+KPT_ASM_FUNCTION(kprobes_test_load_cell,
+		 "mov (%rdi), %rax\n"
+		 "lea 1(%rax), %rax\n"
+		 "lea 1(%rax), %rax\n"
+		 RETURN);
 
 /* The same, but a fault of the load is fixed up: then it returns FIXED_UP. */
 u64 kprobes_test_load_fixed_up(const u64 *cell);
 
-asm(".pushsection .text\n"
-	".balign 16\n"
-	".globl kprobes_test_load_cell\n"
-	".type kprobes_test_load_cell, @function\n"
-	"kprobes_test_load_cell:\n"
-	ASM_ENDBR
-	"	mov (%rdi), %rax\n"
-	"	lea 1(%rax), %rax\n"
-	"	lea 1(%rax), %rax\n"
-	RETURN
-	"	int3\n"
-	".size kprobes_test_load_cell, . - kprobes_test_load_cell\n"
-	".balign 16\n"
-	".globl kprobes_test_load_fixed_up\n"
-	".type kprobes_test_load_fixed_up, @function\n"
-	"kprobes_test_load_fixed_up:\n"
-	ASM_ENDBR
-	"880:	mov (%rdi), %rax\n"
-	"	lea 2(%rax), %rax\n"
-	RETURN
-	"881:	mov $" __stringify(FIXED_UP) ", %eax\n"
-	RETURN
-	"	int3\n"
-	_ASM_EXTABLE(880b, 881b)
-	".size kprobes_test_load_fixed_up, . - kprobes_test_load_fixed_up\n"
-	".popsection\n");
+KPT_ASM_FUNCTION(kprobes_test_load_fixed_up,
+		 "880:	mov (%rdi), %rax\n"
+		 "lea 2(%rax), %rax\n"
+		 RETURN
+		 "881:	mov $" __stringify(FIXED_UP) ", %eax\n"
+		 RETURN
+		 _ASM_EXTABLE(880b, 881b));
 
 static const u64 cell = LOADED;
 
@@ -84,19 +72,23 @@ static int on_fault(struct kprobe *kp, struct pt_regs *regs, int trapnr)
  * @post:	Whether the probe has a post handler.
  * @jump:	Whether there is a jump.
  */
-static const struct load_path {
+struct load_path {
 	const char *desc;
 	const char *symbol;
 	u64 (*call)(const u64 *cell);
 	bool post;
 	bool jump;
-} load_paths[] = {
+};
+
+static const struct load_path load_paths[] = {
 	{ "boosted", "kprobes_test_load_cell", kprobes_test_load_cell },
 	{ "boosted, post", "kprobes_test_load_cell", kprobes_test_load_cell, .post = true },
 	{ "jump", "kprobes_test_load_cell", kprobes_test_load_cell, .jump = true },
-	{ "jump, post", "kprobes_test_load_cell", kprobes_test_load_cell, .post = true, .jump = true },
+	{ "jump, post", "kprobes_test_load_cell", kprobes_test_load_cell,
+	  .post = true, .jump = true },
 	{ "stepped", "kprobes_test_load_fixed_up", kprobes_test_load_fixed_up },
-	{ "stepped, post", "kprobes_test_load_fixed_up", kprobes_test_load_fixed_up, .post = true },
+	{ "stepped, post", "kprobes_test_load_fixed_up", kprobes_test_load_fixed_up,
+	  .post = true },
 };
 
 KUNIT_ARRAY_PARAM_DESC(load_path, load_paths, desc);
@@ -196,10 +188,9 @@ static int act_load_bad_address(struct test_probe *p, struct pt_regs *regs)
 static void fault_handler_handles_faults_of_handlers(struct kunit *test)
 {
 	const struct place *place = test->param_value;
-	unsigned long load = (unsigned long)kprobes_test_load_cell;
+	unsigned long load = kpt_address(kprobes_test_load_cell);
 	struct kprobe *a = kpt_probe('a', place->symbol);
 
-	OPTIMIZER_HIDE_VAR(load);
 	kpt_test_probe('a')->act = act_load_bad_address;
 	a->fault_handler = on_fault;
 	reaction = SKIP;

@@ -15,6 +15,7 @@
 #include "jprobe.h"
 
 /* Frame of the running jprobe_call() on this CPU, or 0. */
+DECLARE_PER_CPU(unsigned long, jprobe_frame);
 DEFINE_PER_CPU(unsigned long, jprobe_frame);
 
 /*
@@ -57,7 +58,7 @@ void __kprobes jprobe_return(void)
 {
 	unsigned long frame = this_cpu_read(jprobe_frame);
 
-	if (!WARN_ONCE(!frame, "kprobes: jprobe_return() is called by no handler of a jprobe\n"))
+	if (!WARN_ONCE(!frame, "kprobes: %s() is called by no handler of a jprobe\n", __func__))
 		jprobe_leave(frame);
 }
 EXPORT_SYMBOL_GPL(jprobe_return);

@@ -597,7 +597,7 @@ bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
  * Context: Any in which RCU is watching. Preemption is off.
  * Return: The site, or NULL if @ip is not in the copy of a probed instruction.
  */
-struct kprobe *__kprobes kprobe_detour_insn_owner(unsigned long ip, unsigned long *sp)
+struct kprobe *kprobe_detour_insn_owner(unsigned long ip, unsigned long *sp)
 {
 	struct kprobe *kp = kprobe_optinsn_slot_owner(ip);
 	const struct arch_optimized_insn *detour;
@@ -616,3 +616,5 @@ struct kprobe *__kprobes kprobe_detour_insn_owner(unsigned long ip, unsigned lon
 	*sp += pushed;
 	return kp;
 }
+
+NOKPROBE_SYMBOL(kprobe_detour_insn_owner);
