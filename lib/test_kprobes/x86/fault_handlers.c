@@ -17,7 +17,7 @@
 #define FIXED_UP	99
 
 /* Return what is at @cell, and 2. A jump displaces the load and the next instruction. */
-u64 kprobes_test_load_cell(const u64 *cell);
+u64 kprobes_test_load_cell(u64 *cell);
 
 KPT_ASM_FUNCTION(kprobes_test_load_cell,
 		 "mov (%rdi), %rax\n"
@@ -26,7 +26,7 @@ KPT_ASM_FUNCTION(kprobes_test_load_cell,
 		 RETURN);
 
 /* The same, but a fault of the load is fixed up: then it returns FIXED_UP. */
-u64 kprobes_test_load_fixed_up(const u64 *cell);
+u64 kprobes_test_load_fixed_up(u64 *cell);
 
 KPT_ASM_FUNCTION(kprobes_test_load_fixed_up,
 		 "880:	mov (%rdi), %rax\n"
@@ -36,7 +36,7 @@ KPT_ASM_FUNCTION(kprobes_test_load_fixed_up,
 		 RETURN
 		 _ASM_EXTABLE(880b, 881b));
 
-static const u64 cell = LOADED;
+static u64 cell = LOADED;
 
 enum reaction { PASS, REPAIR, SKIP };
 
@@ -75,7 +75,7 @@ static int on_fault(struct kprobe *kp, struct pt_regs *regs, int trapnr)
 struct load_path {
 	const char *desc;
 	const char *symbol;
-	u64 (*call)(const u64 *cell);
+	u64 (*call)(u64 *cell);
 	bool post;
 	bool jump;
 };
@@ -105,10 +105,10 @@ static struct kprobe *register_on_path(struct kunit *test, const struct load_pat
 	return a;
 }
 
-static void expect_load(struct kunit *test, const struct load_path *path, const void *address,
+static void expect_load(struct kunit *test, const struct load_path *path, void *address,
 			u64 result, const char *events)
 {
-	u64 (*load)(const u64 *cell) = path->call;
+	u64 (*load)(u64 *cell) = path->call;
 
 	OPTIMIZER_HIDE_VAR(load);
 	kpt_clear_journal();
@@ -173,7 +173,7 @@ static void first_fault_handler_that_handles_is_the_last(struct kunit *test)
 
 static void load_bad_address(void)
 {
-	u64 (*load)(const u64 *cell) = kprobes_test_load_cell;
+	u64 (*load)(u64 *cell) = kprobes_test_load_cell;
 
 	OPTIMIZER_HIDE_VAR(load);
 	kpt_note(load(BAD_ADDRESS) == LOADED + 2 ? '+' : '!');
