@@ -12,10 +12,6 @@
 #include "../return_probes.h"
 #include "functions.h"
 
-#define LOAD_SIZE	3	/* of the load in the functions below */
-#define LOADED		40
-#define FIXED_UP	99
-
 /* Return what is at @cell, and 2. A jump displaces the load and the next instruction. */
 u64 kprobes_test_load_cell(u64 *cell);
 
@@ -25,16 +21,9 @@ KPT_ASM_FUNCTION(kprobes_test_load_cell,
 		 "lea 1(%rax), %rax\n"
 		 RETURN);
 
-/* The same, but a fault of the load is fixed up: then it returns FIXED_UP. */
-u64 kprobes_test_load_fixed_up(u64 *cell);
-
-KPT_ASM_FUNCTION(kprobes_test_load_fixed_up,
-		 "880:	mov (%rdi), %rax\n"
-		 "lea 2(%rax), %rax\n"
-		 RETURN
-		 "881:	mov $" __stringify(FIXED_UP) ", %eax\n"
-		 RETURN
-		 _ASM_EXTABLE(880b, 881b));
+#define LOAD_SIZE	3	/* of the load in these functions */
+#define LOADED		40
+#define FIXED_UP	99
 
 static u64 cell = LOADED;
 
@@ -63,6 +52,17 @@ static int on_fault(struct kprobe *kp, struct pt_regs *regs, int trapnr)
 		return 0;
 	}
 }
+
+/* Like kprobes_test_load_cell(), but a fault of the load is fixed up: return FIXED_UP. */
+u64 kprobes_test_load_fixed_up(u64 *cell);
+
+KPT_ASM_FUNCTION(kprobes_test_load_fixed_up,
+		 "880:	mov (%rdi), %rax\n"
+		 "lea 2(%rax), %rax\n"
+		 RETURN
+		 "881:	mov $" __stringify(FIXED_UP) ", %eax\n"
+		 RETURN
+		 _ASM_EXTABLE(880b, 881b));
 
 /**
  * struct load_path - How the load is run
