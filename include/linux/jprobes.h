@@ -39,9 +39,6 @@ void unregister_jprobe(struct jprobe *jp);
 void unregister_jprobes(struct jprobe **jps, int num);
 void jprobe_return(void);
 
-/* Provided by the architecture: call @entry with the arguments in @regs */
-void arch_call_jprobe(struct jprobe *jp, const struct pt_regs *regs);
-
 #else /* !CONFIG_JPROBES */
 
 static inline int register_jprobe(struct jprobe *jp)

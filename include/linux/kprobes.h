@@ -66,7 +66,7 @@ typedef void (*kprobe_post_handler_t)(struct kprobe *p, struct pt_regs *regs,
  * @trapnr: The number of the exception, as the architecture counts them.
  *
  * Called in the context of the exception: it must not sleep, and interrupts may be off.
- * If it returns 1, it has handled the fault: execution continues at @regs->ip. If it
+ * Non-zero means that it has handled the fault: execution continues at @regs->ip. If it
  * returns 0, the kernel handles the fault as that of the instruction or of the handler.
  *
  * x86 calls it. A page fault that the kernel resolves, as by reading the page, is not
@@ -79,8 +79,8 @@ typedef int (*kprobe_fault_handler_t)(struct kprobe *p, struct pt_regs *regs, in
  * @p: The probe whose handler runs.
  * @regs: The registers at the breakpoint, with @regs->ip after it.
  *
- * It is not called for breakpoints of probes. If it returns 1, execution continues at
- * @regs->ip; if it returns 0, the breakpoint is passed to the rest of the kernel.
+ * It is not called for breakpoints of probes. If it returns non-zero, execution continues
+ * at @regs->ip; if it returns 0, the breakpoint is passed to the rest of the kernel.
  *
  * x86 calls it.
  */

@@ -83,6 +83,7 @@ void arch_sync_kprobes(void);
 bool arch_within_kprobe_blacklist(unsigned long addr);
 int arch_populate_kprobe_blacklist(void);
 int arch_trampoline_kprobe(struct kprobe *p);
+void arch_call_jprobe(struct jprobe *jp, const struct pt_regs *regs);
 void *alloc_insn_page(void);
 int kprobe_exceptions_notify(struct notifier_block *self, unsigned long val, void *data);
 

@@ -35,9 +35,14 @@ static unsigned long ip_seen;
 
 static int on_fault(struct kprobe *kp, struct pt_regs *regs, int trapnr)
 {
+	u64 value;
+
 	if (current != kpt_tester)
 		return 0;
 	kpt_note('f');
+	/* A fault of the fault handler itself is fixed up, and no reason to call it. */
+	if (copy_from_kernel_nofault(&value, BAD_ADDRESS, sizeof(value)) != -EFAULT)
+		kpt_note('!');
 	trap_seen = trapnr;
 	ip_seen = regs->ip;
 	switch (reaction) {
@@ -127,6 +132,7 @@ static void fault_handler_handles_faults_of_the_instruction(struct kunit *test)
 	expect_load(test, path, BAD_ADDRESS, LOADED + 2, path->post ? "afaA" : "afa");
 	KUNIT_EXPECT_EQ(test, trap_seen, X86_TRAP_PF);
 	KUNIT_EXPECT_EQ(test, ip_seen, (unsigned long)a->addr);
+	expect_load(test, path, NULL, LOADED + 2, path->post ? "afaA" : "afa");
 	expect_load(test, path, (void *)BIT(63), LOADED + 2, path->post ? "afaA" : "afa");
 	KUNIT_EXPECT_EQ(test, trap_seen, X86_TRAP_GP);
 
@@ -153,6 +159,17 @@ static void unhandled_fault_is_fixed_up(struct kunit *test)
 		unregister_kprobe(a);
 		a->addr = NULL;
 	}
+}
+
+/* No handler of a disabled probe is called, and none while the probe is not armed. */
+static void fault_handler_of_a_disabled_probe_is_not_called(struct kunit *test)
+{
+	const struct load_path *path = &load_paths[4];
+	struct kprobe *a = register_on_path(test, path);
+
+	reaction = SKIP;
+	KUNIT_EXPECT_EQ(test, disable_kprobe(a), 0);
+	expect_load(test, path, BAD_ADDRESS, FIXED_UP, "");
 }
 
 /* All probes of the site are asked, newest first, until one handles the fault. */
@@ -279,6 +296,7 @@ static void break_handler_handles_breakpoints_of_handlers(struct kunit *test)
 static struct kunit_case kprobes_x86_fault_handlers_cases[] = {
 	KUNIT_CASE_PARAM(fault_handler_handles_faults_of_the_instruction, load_path_gen_params),
 	KUNIT_CASE(unhandled_fault_is_fixed_up),
+	KUNIT_CASE(fault_handler_of_a_disabled_probe_is_not_called),
 	KUNIT_CASE(first_fault_handler_that_handles_is_the_last),
 	KUNIT_CASE_PARAM(fault_handler_handles_faults_of_handlers, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(fault_of_a_handler_is_fixed_up, kpt_place_gen_params),

@@ -2,7 +2,10 @@
 /*
  * Faults in slots and stack traces from slots: both must refer to the probed instruction
  */
+#include <linux/bits.h>
 #include <linux/kprobes.h>
+#include <linux/percpu.h>
+#include <linux/preempt.h>
 #include <linux/ptrace.h>
 
 #include <asm/sections.h>
@@ -48,9 +51,41 @@ static void __kprobes move_slot_fault_to_text(struct pt_regs *regs)
 	regs->ip = slot_original_ip(owner, regs->ip);
 }
 
+/* preempt_count() of the running fault handler and FAULT_HANDLER_RUNS, or 0. */
+static DEFINE_PER_CPU(unsigned int, fault_context);
+
+#define FAULT_HANDLER_RUNS	BIT(30)
+
+/* True if a fault handler has caused this fault itself: it gets no other one. */
+static bool __kprobes is_fault_of_fault_handler(void)
+{
+	unsigned int outer = raw_cpu_read(fault_context);
+
+	return outer && kprobe_context_level(preempt_count()) <= kprobe_context_level(outer);
+}
+
+/* Call the fault handlers of @kp, a site or a return probe's. They run as a hit does. */
+static bool __kprobes is_handled_by(struct kprobe *kp, struct pt_regs *regs, int trapnr)
+{
+	unsigned int outer = raw_cpu_read(fault_context);
+	bool outermost = !kprobe_running();
+	bool handled;
+
+	if (is_fault_of_fault_handler())
+		return false;
+	raw_cpu_write(fault_context, preempt_count() | FAULT_HANDLER_RUNS);
+	if (outermost)
+		kprobe_enter_hit(kp, POST_HANDLERS_REGS);
+	handled = kprobe_fault_handlers(kp, regs, trapnr);
+	if (outermost)
+		kprobe_leave_outermost_hit();
+	raw_cpu_write(fault_context, outer);
+	return handled;
+}
+
 /*
- * A fault of the probed instruction in a detour is reported there if no handler handles
- * it: an instruction after it could not be run in place.
+ * A fault of the probed instruction in a detour. If no handler handles it, @regs->ip stays
+ * in the detour: KFENCE resolves faults too, and the jump has overwritten the text.
  */
 static bool __kprobes is_detour_fault_handled(struct pt_regs *regs, int trapnr)
 {
@@ -60,32 +95,47 @@ static bool __kprobes is_detour_fault_handled(struct pt_regs *regs, int trapnr)
 	if (!site)
 		return false;
 	regs->ip = (unsigned long)site->addr;
-	if (kprobe_fault_handlers(site, regs, trapnr))
+	if (is_handled_by(site, regs, trapnr))
 		return true;
 	regs->ip = ip;
 	regs->sp = sp;
 	return false;
 }
 
-static bool __kprobes is_site_fault_handled(struct kprobe *site, struct pt_regs *regs, int trapnr)
+/* The armed site at @ip: its instruction faults in a slot only, never in the text. */
+static struct kprobe *__kprobes armed_site_at(unsigned long ip)
 {
-	return site && kprobe_fault_handlers(site, regs, trapnr);
+	struct kprobe *kp = get_kprobe((void *)ip);
+
+	if (!kp)
+		return NULL;
+	switch (READ_ONCE(site_of(kp)->state)) {
+	case SITE_ARMED:
+	case SITE_OPTIMIZING:
+	case SITE_JUMP:
+		return kp;
+	default:
+		return NULL;
+	}
 }
 
 /*
  * Call the fault handlers of the probes at the instruction, then those of the probe whose
- * handler has executed it. While a probe is armed, its instruction cannot fault in the
- * text: a fault there is one that was moved from a slot.
+ * handler has executed it, unless that was in an interrupt or NMI.
  */
 static bool __kprobes is_fault_handled(struct pt_regs *regs, int trapnr)
 {
-	return is_detour_fault_handled(regs, trapnr) ||
-	       is_site_fault_handled(get_kprobe((void *)regs->ip), regs, trapnr) ||
-	       is_site_fault_handled(kprobe_running(), regs, trapnr);
+	struct kprobe *site = armed_site_at(regs->ip), *running = kprobe_running();
+
+	if (is_detour_fault_handled(regs, trapnr) ||
+	    (site && is_handled_by(site, regs, trapnr)))
+		return true;
+	return running && running != site && !kprobe_hit_from_above(0) &&
+	       is_handled_by(running, regs, trapnr);
 }
 
 /**
- * kprobe_fixup_fault() - Report a fault in a slot at the probed instruction
+ * kprobe_fixup_fault() - Call the fault handlers, if it is a fault of a probe
  * @regs: The registers at the fault. If it was in a slot, @ip is set to the
  *	instruction's own address and the interrupt flag to its value there.
  * @trapnr: The number of the exception.
@@ -107,7 +157,7 @@ bool __kprobes kprobe_fixup_fault(struct pt_regs *regs, int trapnr)
 }
 
 /**
- * kprobe_fault_handler() - Report a page fault during a hit at the probed instruction
+ * kprobe_fault_handler() - Move a fault during a hit from a slot to the instruction
  * @regs: The registers at the fault.
  * @trapnr: The number of the exception.
  *

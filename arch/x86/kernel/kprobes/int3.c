@@ -229,9 +229,13 @@ static __always_inline int kprobe_run_break_handlers(struct kprobe *running,
 {
 	int handled;
 
+	if (kprobe_hit_from_above(BREAKPOINT_CONTEXT))
+		return 0;
 	instrumentation_begin();
 	handled = kprobe_break_handlers(running, regs);
 	instrumentation_end();
+	if (handled)
+		regs->ip = kprobe_detoured_ip(regs->ip);
 	return handled;
 }
 

@@ -5,11 +5,14 @@
 #include <linux/align.h>
 #include <linux/bug.h>
 #include <linux/export.h>
+#include <linux/ftrace.h>
+#include <linux/kasan.h>
 #include <linux/kprobes.h>
 #include <linux/minmax.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
 
+#include <asm/asm.h>
 #include <asm/stacktrace.h>
 
 #include "jprobe.h"
@@ -22,7 +25,7 @@ DEFINE_PER_CPU(unsigned long, jprobe_frame);
  * The words of arguments to copy: not beyond the end of the stack, nor of the page if
  * the stack is none that is known.
  */
-static unsigned long __kprobes jprobe_stack_words(unsigned long *args)
+static notrace unsigned long __kprobes jprobe_stack_words(unsigned long *args)
 {
 	unsigned long *end = PTR_ALIGN(args, PAGE_SIZE);
 	struct stack_info info;
@@ -39,12 +42,15 @@ static unsigned long __kprobes jprobe_stack_words(unsigned long *args)
  *
  * Context: As a pre handler.
  */
-void __kprobes arch_call_jprobe(struct jprobe *jp, const struct pt_regs *regs)
+notrace void __kprobes arch_call_jprobe(struct jprobe *jp, const struct pt_regs *regs)
 {
 	/* Above the return address. */
 	unsigned long *args = (unsigned long *)kprobe_entry_sp(&jp->kp, regs) + 1;
 
+	/* jprobe_return() skips returns that the function graph tracer would wait for. */
+	pause_graph_tracing();
 	jprobe_call(jp->entry, regs, args, jprobe_stack_words(args));
+	unpause_graph_tracing();
 }
 
 /**
@@ -54,11 +60,14 @@ void __kprobes arch_call_jprobe(struct jprobe *jp, const struct pt_regs *regs)
  *
  * Context: The handler of a jumper probe.
  */
-void __kprobes jprobe_return(void)
+notrace void __kprobes jprobe_return(void)
 {
-	unsigned long frame = this_cpu_read(jprobe_frame);
+	unsigned long frame = this_cpu_read(jprobe_frame), sp = current_stack_pointer;
 
-	if (!WARN_ONCE(!frame, "kprobes: %s() is called by no handler of a jprobe\n", __func__))
-		jprobe_leave(frame);
+	if (WARN_ONCE(!frame, "kprobes: %s() outside a jprobe's handler\n", __func__))
+		return;
+	/* The functions that are left do not clear the shadow of their variables. */
+	kasan_unpoison_range((void *)sp, frame - sp);
+	jprobe_leave(frame);
 }
 EXPORT_SYMBOL_GPL(jprobe_return);

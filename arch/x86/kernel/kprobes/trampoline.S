@@ -397,7 +397,7 @@ SYM_FUNC_START(jprobe_call)
 	pushq	PER_CPU_VAR(jprobe_frame)
 	movq	%rbp, PER_CPU_VAR(jprobe_frame)
 
-	/* At a call %rsp, and so the first argument on the stack, is aligned. */
+	/* The first argument on the stack may have to be aligned to 16 bytes. */
 	leaq	(, %rcx, 8), %rax
 	subq	%rax, %rsp
 	andq	$~15, %rsp
@@ -424,8 +424,7 @@ _ASM_NOKPROBE(jprobe_call)
 SYM_CODE_START(jprobe_leave)
 	UNWIND_HINT_FUNC
 	ANNOTATE_NOENDBR	/* called directly */
-	movq	%rdi, %rbp
-	leaq	-6 * 8(%rbp), %rsp
+	leaq	-6 * 8(%rdi), %rsp
 	UNWIND_HINT type=UNWIND_HINT_TYPE_CALL sp_reg=ORC_REG_SP sp_offset=64
 	LEAVE_JPROBE_CALL
 SYM_CODE_END(jprobe_leave)
