@@ -18,7 +18,6 @@
 #include "jprobe.h"
 
 /* Frame of the running jprobe_call() on this CPU, or 0. */
-DECLARE_PER_CPU(unsigned long, jprobe_frame);
 DEFINE_PER_CPU(unsigned long, jprobe_frame);
 
 /*

@@ -5,7 +5,11 @@
 #ifndef _X86_KPROBES_JPROBE_H
 #define _X86_KPROBES_JPROBE_H
 
+#include <linux/percpu.h>
+
 struct pt_regs;
+
+DECLARE_PER_CPU(unsigned long, jprobe_frame);
 
 /*
  * jprobe_call() - Call @entry with the arguments in @regs and @words words from @args

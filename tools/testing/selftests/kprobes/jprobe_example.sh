@@ -7,8 +7,7 @@ modinfo jprobe_example >/dev/null 2>&1 || skip_all "no module jprobe_example"
 on_exit 'modprobe -r jprobe_example 2>/dev/null'
 
 log_has() {	# PATTERN
-	dmesg >"$output.log"
-	grep -E "jprobe_example: $1" "$output.log" || { cat "$output.log"; return 1; }
+	log_has_line "jprobe_example: $1"
 }
 
 # The tracer waits for the return of the handler, which jprobe_return() skips.

@@ -17,8 +17,7 @@ unload_example() {
 }
 
 log_has() {	# PATTERN
-	dmesg >"$output.log"
-	grep -E "kretprobe_example: $1" "$output.log" || { cat "$output.log"; return 1; }
+	log_has_line "kretprobe_example: $1"
 }
 
 # The messages of modprobe for -ENOENT.

@@ -211,6 +211,12 @@ call_do_rmdir() {
 	! rmdir /no-such-directory 2>/dev/null
 }
 
+# True if a line of the kernel log matches; otherwise print the log.
+log_has_line() {	# PATTERN
+	dmesg >"$output.log"
+	grep -E "$1" "$output.log" || { cat "$output.log"; return 1; }
+}
+
 # The module trace-events-sample. A thread of it calls do_simple_thread_func() each second.
 
 use_sample() {
