@@ -36,7 +36,7 @@ struct text_tables {
 /**
  * enum text_entry_kind - Table that lists an instruction
  * @TEXT_JUMP_LABEL:	A jump or a NOP, which a static key turns into one another.
- * @TEXT_STATIC_CALL:	A static call, which is a CALL, a jump or a NOP.
+ * @TEXT_STATIC_CALL:	A static call, which is a CALL, a jump, a return or a NOP.
  * @TEXT_BUG:		The trap of a BUG() or WARN().
  */
 enum text_entry_kind {

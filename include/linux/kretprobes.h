@@ -28,8 +28,8 @@ typedef int (*kretprobe_handler_t)(struct kretprobe_instance *ri, struct pt_regs
  * @handler:	Called when the function returns.
  * @entry_handler: Called at its entry; non-zero: the call is not followed.
  * @maxactive:	The maximum number of calls in flight. If it is 0 or less, instances
- *		are allocated as they are needed, up to a million, and calls are
- *		missed if their number grows faster. With CONFIG_KRETPROBE_ON_RETHOOK
+ *		are allocated as they are needed, until there are a million, and
+ *		calls are missed if their number grows faster. With CONFIG_KRETPROBE_ON_RETHOOK
  *		the number is fixed then, too.
  * @nmissed:	The number of calls that were missed for lack of an instance, or since
  *		a handler ran when they returned.

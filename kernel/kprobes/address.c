@@ -84,6 +84,7 @@ static int kprobe_resolve_address(kprobe_opcode_t *addr, const char *symbol, uns
  * @where: Set to the address.
  * @last: The previous result of a batch; zero at first.
  *
+ * Context: Process context. Takes module_mutex, to look up a name.
  * Return: 0; -EINVAL if symbol and address are both given, or neither; -ENOENT
  *	if the symbol does not exist or no symbol covers the address.
  */

@@ -3,8 +3,8 @@
  * Update the text at sites to match their probes
  *
  * Callers change which probes exist or are enabled first, and then pass the affected
- * sites in one batch to kprobes_apply(). Only arming can fail: the
- * caller then reverts its change and calls kprobes_apply_removal(), which arms nothing.
+ * sites in one batch to kprobes_apply(). Only arming can fail: the caller then reverts
+ * its change and calls kprobes_apply_removal(), which arms nothing.
  */
 #include "internal.h"
 

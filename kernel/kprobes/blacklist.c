@@ -196,6 +196,7 @@ void blacklist_remove(unsigned long start, unsigned long end)
  * @addr: The address to search from.
  * @end: Set to the address after the range that was found.
  *
+ * Context: Any.
  * Return: The start of the first range that ends above @addr, or 0.
  */
 unsigned long blacklist_next(unsigned long addr, unsigned long *end)

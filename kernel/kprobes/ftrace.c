@@ -96,7 +96,7 @@ static bool site_has_idle_claim(const struct kprobe_site *site, const struct ftr
 	return site->claimed && !site->has_post;
 }
 
-static struct site_ips *collect_ips(struct list_head *batch, const struct ftrace_ops *ops,
+static struct site_ips *kprobe_ftrace_collect_ips(struct list_head *batch, const struct ftrace_ops *ops,
 				    bool (*wanted)(const struct kprobe_site *site,
 						   const struct ftrace_ops *ops))
 {
@@ -185,8 +185,8 @@ static void sites_set_ops(struct list_head *batch)
  */
 int ftrace_arm_sites(struct list_head *batch)
 {
-	struct site_ips *plain_in __free(kvfree) = collect_ips(batch, &plain_ops, site_joins_ops);
-	struct site_ips *ipmodify_in __free(kvfree) = collect_ips(batch, &ipmodify_ops,
+	struct site_ips *plain_in __free(kvfree) = kprobe_ftrace_collect_ips(batch, &plain_ops, site_joins_ops);
+	struct site_ips *ipmodify_in __free(kvfree) = kprobe_ftrace_collect_ips(batch, &ipmodify_ops,
 								  site_joins_ops);
 	int err;
 
@@ -217,7 +217,7 @@ int ftrace_arm_sites(struct list_head *batch)
  */
 void ftrace_relax_sites(struct list_head *batch)
 {
-	struct site_ips *set __free(kvfree) = collect_ips(batch, &ipmodify_ops,
+	struct site_ips *set __free(kvfree) = kprobe_ftrace_collect_ips(batch, &ipmodify_ops,
 							  site_has_idle_claim);
 	struct kprobe_site *site;
 
@@ -232,7 +232,7 @@ void ftrace_relax_sites(struct list_head *batch)
 
 static void kprobe_ftrace_disarm(struct list_head *batch, struct ftrace_ops *ops)
 {
-	struct site_ips *set __free(kvfree) = collect_ips(batch, ops, site_belongs_to_ops);
+	struct site_ips *set __free(kvfree) = kprobe_ftrace_collect_ips(batch, ops, site_belongs_to_ops);
 	struct kprobe_site *site;
 	unsigned long ip;
 

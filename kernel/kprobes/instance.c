@@ -45,7 +45,7 @@ struct kretprobe_chunk {
  * released in the context in which their calls returned.
  */
 static LLIST_HEAD(kretprobe_short_pools);
-static LLIST_HEAD(kretprobe_returned);
+static LLIST_HEAD(kretprobe_returned_instances);
 
 static void kretprobe_pool_work(struct work_struct *work);
 static DECLARE_WORK(kretprobe_work, kretprobe_pool_work);
@@ -224,7 +224,7 @@ static bool kretprobe_instance_push(struct kretprobe_instance *ri)
 static void kretprobe_pool_work(struct work_struct *work)
 {
 	struct llist_node *pools = llist_del_all(&kretprobe_short_pools);
-	struct llist_node *instances = llist_del_all(&kretprobe_returned);
+	struct llist_node *instances = llist_del_all(&kretprobe_returned_instances);
 	struct kretprobe_instance *ri, *next_ri;
 	struct kretprobe_pool *pool, *next;
 
@@ -314,7 +314,7 @@ static __always_inline void kretprobe_instance_put(struct kretprobe_instance *ri
 		objpool_push(ri, &ri->chunk->objects);
 		return;
 	}
-	if (kretprobe_push_node(&ri->llist, &kretprobe_returned))
+	if (kretprobe_push_node(&ri->llist, &kretprobe_returned_instances))
 		irq_work_queue(&kretprobe_irq_work);
 }
 

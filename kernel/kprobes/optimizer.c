@@ -329,7 +329,7 @@ static void optimizer_start_some(void)
 	}
 }
 
-static int op_addr_cmp(void *unused, const struct list_head *a, const struct list_head *b)
+static int kprobe_op_addr_cmp(void *unused, const struct list_head *a, const struct list_head *b)
 {
 	return op_addr(list_entry(a, struct optimized_kprobe, list)) >
 	       op_addr(list_entry(b, struct optimized_kprobe, list));
@@ -387,7 +387,7 @@ static void optimizer_run(struct work_struct *work)
 		kprobes_wait_for_tasks();
 		optimizer_renew_stale();
 		scoped_guard(mutex, &kprobe_mutex)
-			list_sort(NULL, &optimizer.optimizing, op_addr_cmp);
+			list_sort(NULL, &optimizer.optimizing, kprobe_op_addr_cmp);
 		while (!list_empty(&optimizer.optimizing)) {
 			optimizer_finish_some();
 			cond_resched_tasks_rcu_qs();
@@ -408,13 +408,13 @@ static void sites_remove_jumps(struct list_head *jumps, struct list_head *done,
 {
 	if (list_empty(jumps))
 		return;
-	list_sort(NULL, jumps, op_addr_cmp);
+	list_sort(NULL, jumps, kprobe_op_addr_cmp);
 	guard(cpus_read_lock)();
 	guard(mutex)(&text_mutex);
 	patch(jumps, done);
 }
 
-/* No hit reaches the detours any more, except from copies of text. */
+/* The jumps are gone; breakpoints stop using the copies in the detours, too. */
 static void sites_leave_detours(struct list_head *ops, enum kprobe_site_state state)
 {
 	struct optimized_kprobe *op, *next;

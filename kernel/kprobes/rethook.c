@@ -56,7 +56,7 @@ static bool kprobe_handler_is_running(struct kprobe *running)
  * Call the return handler. rethook calls this with preemption off, which keeps the
  * return probe from being freed.
  */
-static notrace void __kprobes kretprobe_returned(struct rethook_node *call, void *data,
+static notrace void __kprobes kretprobe_rethook_handler(struct rethook_node *call, void *data,
 						 unsigned long ret_addr, struct pt_regs *regs)
 {
 	struct kprobe *outer = kprobe_running();
@@ -91,7 +91,7 @@ int kretprobe_pool_create(struct kretprobe *rp)
 	int count = rp->maxactive > 0 ? rp->maxactive : max(10U, 2 * num_possible_cpus());
 	struct rethook *rh;
 
-	rh = rethook_alloc(rp, kretprobe_returned,
+	rh = rethook_alloc(rp, kretprobe_rethook_handler,
 			   sizeof(struct kretprobe_instance) + rp->data_size, count);
 	if (IS_ERR(rh))
 		return -ENOMEM;

@@ -115,7 +115,7 @@ static bool is_site_entry(const struct kprobe *entry)
 	return entry != &kprobe_nobody && entry != &tombstone;
 }
 
-static void table_insert(struct kprobe_table *table, struct kprobe *kp)
+static void site_table_insert(struct kprobe_table *table, struct kprobe *kp)
 {
 	unsigned int i = kprobe_hash(table, kp->addr);
 
@@ -127,7 +127,7 @@ static void table_insert(struct kprobe_table *table, struct kprobe *kp)
 	table_set(table, i, kp);
 }
 
-static void table_erase(struct kprobe_table *table, const struct kprobe *kp)
+static void site_table_erase(struct kprobe_table *table, const struct kprobe *kp)
 {
 	unsigned int i = kprobe_hash(table, kp->addr);
 
@@ -144,7 +144,7 @@ static unsigned long table_size(unsigned long sites)
 	return max(roundup_pow_of_two(size), TABLE_MIN_SIZE);
 }
 
-static int table_resize(unsigned int sites)
+static int site_table_resize(unsigned int sites)
 {
 	struct kprobe_table *old = table_locked(), *new;
 	unsigned long size = table_size(sites);
@@ -160,7 +160,7 @@ static int table_resize(unsigned int sites)
 		RCU_INIT_POINTER(new->slot[i], &kprobe_nobody);
 	for (unsigned int i = 0; i <= old->mask; i++)
 		if (is_site_entry(table_entry(old, i)))
-			table_insert(new, table_entry(old, i));
+			site_table_insert(new, table_entry(old, i));
 	rcu_assign_pointer(kprobe_table, new);
 	if (old != &empty_table)
 		kvfree_rcu(old, rcu);
@@ -179,19 +179,19 @@ int site_reserve(unsigned int count)
 	struct kprobe_table *table = table_locked();
 	unsigned long size = table->mask + 1UL, sites = table->live + count;
 
-	/* When a third is filled, one lookup in four needs a second step. */
+	/* When a third is filled, four lookups take one extra step on average. */
 	if (table->filled + count <= size / 3 && size >= min(32 * sites, TABLE_ROOMY_SIZE))
 		return 0;
-	return table_resize(sites);
+	return site_table_resize(sites);
 }
 
 /* Shrink the table after most sites have gone. It may stay if memory is short. */
-static void table_shrink(void)
+static void site_table_shrink(void)
 {
 	struct kprobe_table *table = table_locked();
 
 	if (table->mask >= 4 * table_size(table->live + 1))
-		table_resize(table->live + 1);
+		site_table_resize(table->live + 1);
 }
 
 static bool site_precedes(struct rb_node *a, const struct rb_node *b)
@@ -313,7 +313,7 @@ struct kprobe_site *site_of_probe(struct kprobe *p)
 static void site_unlink(struct kprobe_site *site)
 {
 	if (site->state != SITE_GONE)
-		table_erase(table_locked(), &site->kp);
+		site_table_erase(table_locked(), &site->kp);
 	rb_erase(&site->node, &site_tree);
 }
 
@@ -348,7 +348,7 @@ static void site_remove_slots(struct kprobe_site *site)
  * Context: Process context with kprobe_mutex and text_mutex held. Room in the hash
  *	has been reserved.
  * Return: The site, in state SITE_NEW, or an error of the architecture: -ENOMEM,
- *	-EILSEQ for an instruction that cannot be probed, -EINVAL.
+ *	-EILSEQ if there is no instruction, -EOPNOTSUPP if it cannot be probed, -EINVAL.
  */
 struct kprobe_site *site_create(unsigned long addr, u32 flags)
 {
@@ -371,7 +371,7 @@ struct kprobe_site *site_create(unsigned long addr, u32 flags)
 	if (err)
 		return ERR_PTR(err);
 
-	table_insert(table_locked(), &site->kp);
+	site_table_insert(table_locked(), &site->kp);
 	rb_add(&site->node, &site_tree, site_precedes);
 	return no_free_ptr(site);
 }
@@ -438,12 +438,14 @@ static const bool slots_outlive_text;
  * in the ordered index while a probe is there. A task may still be preempted in its
  * slots: an async function of the module, or a task that was preempted on return from
  * a handler.
+ *
+ * Context: Process context, kprobe_mutex held.
  */
 void site_lose_text(struct kprobe_site *site)
 {
 	struct kprobe *p;
 
-	table_erase(table_locked(), &site->kp);
+	site_table_erase(table_locked(), &site->kp);
 	site_set_state(site, SITE_GONE);
 	site->kp.flags |= KPROBE_FLAG_GONE;
 	list_for_each_entry(p, &site->kp.list, list)
@@ -486,7 +488,7 @@ static bool sites_free_some(struct list_head *batch)
 		list_del_init(&site->retired);
 		site_free(site);
 	}
-	table_shrink();
+	site_table_shrink();
 	return false;
 }
 
@@ -507,6 +509,8 @@ static DECLARE_WORK(site_reaper, sites_reap_work);
 /**
  * site_retire() - Free a site when no task can be in its slots
  * @site: A dying or gone site, which no hit reaches.
+ *
+ * Context: Process context, kprobe_mutex held.
  */
 void site_retire(struct kprobe_site *site)
 {
