@@ -160,12 +160,15 @@ void arch_remove_kprobe(struct kprobe *p);
 /*
  * kprobe_ftrace_sp() - The stack pointer at an ftrace site
  *
- * ftrace_regs_caller saves the flags and its return address above the register frame.
+ * ftrace_regs_caller saves the flags and its return address above the register frame. On
+ * i386 it returns by the stack pointer in @regs, which a handler may have changed.
  */
 static __always_inline unsigned long kprobe_ftrace_sp(const struct pt_regs *regs)
 {
 	unsigned long frame = IS_ENABLED(CONFIG_FRAME_POINTER) ? 5 * sizeof(long) : 0;
 
+	if (IS_ENABLED(CONFIG_X86_32))
+		return regs->sp;
 	return (unsigned long)(regs + 1) + frame + 2 * sizeof(long);
 }
 

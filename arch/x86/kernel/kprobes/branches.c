@@ -4,8 +4,8 @@
  * first that it displaces
  *
  * The core kernel's text and each module's has an index, a bit a byte. A bit is set if
- * execution may arrive there other than from the preceding instruction, or if another
- * user of the text patches it. No bit is ever cleared. A byte that may be a target
+ * execution may arrive there other than from the preceding instruction, or if a jump
+ * label or a static call patches it. No bit is ever cleared. A byte that may be a target
  * counts as one.
  *
  * Targets are: what scan.c finds in functions, starts of symbols, targets of jump labels
@@ -280,7 +280,8 @@ static bool is_in_array(unsigned long addr, const void *array, size_t size)
  */
 static bool is_indirect_thunk(unsigned long addr)
 {
-	const size_t size = 16 * RETPOLINE_THUNK_SIZE;
+	const size_t registers = IS_ENABLED(CONFIG_X86_64) ? 16 : 8;
+	const size_t size = registers * RETPOLINE_THUNK_SIZE;
 
 	if (IS_ENABLED(CONFIG_MITIGATION_RETPOLINE) &&
 	    is_in_array(addr, __x86_indirect_thunk_array, size))
@@ -289,7 +290,7 @@ static bool is_indirect_thunk(unsigned long addr)
 	    is_in_array(addr, __x86_indirect_jump_thunk_array, size))
 		return true;
 	if (IS_ENABLED(CONFIG_MITIGATION_ITS) &&
-	    is_in_array(addr, __x86_indirect_its_thunk_array, 16 * ITS_THUNK_SIZE))
+	    is_in_array(addr, __x86_indirect_its_thunk_array, registers * ITS_THUNK_SIZE))
 		return true;
 	return !__is_kernel_text(addr) && !is_kernel_inittext(addr) &&
 	       !is_module_text_address(addr);
@@ -355,8 +356,8 @@ static void text_index_complete(struct text_index *index)
  *	    module_mutex.
  * Return: 1 if another step is needed; 0 if branches_check() can be called for this
  *	   text; -ENOMEM; -EINVAL if the text is neither the core kernel's nor a live
- *	   module's, or is init text: callers must try again once a module that is
- *	   being loaded is live.
+ *	   module's, is a livepatch's, or is init text: callers must try again once
+ *	   a module that is being loaded is live.
  */
 int branches_learn(unsigned long addr)
 {

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Templates of detours: what trampoline.S and the code that copies them share
+ * Templates of detours: what detour.S and the code that copies them share
  */
 #ifndef _X86_KPROBES_DETOUR_H
 #define _X86_KPROBES_DETOUR_H
 
+#include <asm/bitsperlong.h>
+
 /* Offsets in structures, for assembly; optprobe.c asserts them. */
-#define PCPU_HOT_PREEMPT_COUNT	8
+#define PCPU_HOT_PREEMPT_COUNT	(BITS_PER_LONG / 8)
 #define KPROBE_CTLBLK_REGS	0
 
 /*
  * Bytes below the stack of the probed code for what handlers push by hand, as many
  * as the entry of a breakpoint exception leaves.
  */
-#define HANDLER_STACK_ROOM	48
+#define HANDLER_STACK_ROOM	(6 * BITS_PER_LONG / 8)
+
+/* Sizes in bytes of the templates, which are padded to them. */
+#define DETOUR_TEMPLATE_SIZE		264
+#define DETOUR_POST_TEMPLATE_SIZE	336
 
 /* In the bits above cs, which the CPU leaves 0: ip is that after a breakpoint. */
 #define DETOUR_MARK		0x2000
@@ -33,7 +39,7 @@ struct pt_regs;
 
 /**
  * struct detour_template - Template of a detour or of its second half
- * @code:	The code of the template, in trampoline.S.
+ * @code:	The code of the template, in detour.S.
  * @end:	Size of the template in bytes.
  * @entry:	Offset of the entry, where no register is pushed yet.
  * @framed:	Offset at which the registers of an exception frame are pushed.
@@ -58,7 +64,7 @@ struct pt_regs;
  * @branches:	Offsets of the displacements out of the template, up to a 0.
  *
  * The first half has no @run to @rest, and the second half no @called and no @handled:
- * these are 0. trampoline.S emits the instances.
+ * these are 0. detour.S emits the instances.
  */
 struct detour_template {
 	const u8 *code;
@@ -91,17 +97,11 @@ void kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_redirect(struct pt_regs *regs);
 void kprobe_detour_resched(void);
 unsigned long kprobe_detoured_ip(unsigned long ip);
-bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp);
 struct kprobe *kprobe_detour_insn_owner(unsigned long ip, unsigned long *sp);
 #else
 static __always_inline unsigned long kprobe_detoured_ip(unsigned long ip)
 {
 	return ip;
-}
-
-static inline bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
-{
-	return false;
 }
 
 static inline struct kprobe *kprobe_detour_insn_owner(unsigned long ip, unsigned long *sp)

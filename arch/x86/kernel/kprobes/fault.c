@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Faults in slots and stack traces from slots: both must refer to the probed instruction
+ * Faults in slots and detours, which must refer to the probed instruction
  */
 #include <linux/bits.h>
 #include <linux/kprobes.h>
@@ -8,14 +8,21 @@
 #include <linux/preempt.h>
 #include <linux/ptrace.h>
 
-#include <asm/sections.h>
-
 #include "detour.h"
+#include "fault.h"
 #include "hit.h"
 #include "insn.h"
 
-/* The address in the text for @ip in a slot: the instruction, or the next one. */
-static unsigned long slot_original_ip(const struct kprobe *owner, unsigned long ip)
+/**
+ * kprobe_slot_original_ip() - Map an address in a slot to the text
+ * @owner: The probe that the slot belongs to.
+ * @ip: The address.
+ *
+ * Context: Any.
+ * Return: The address of the displaced instruction if @ip is in its copy, else of the next
+ *	instruction.
+ */
+unsigned long kprobe_slot_original_ip(const struct kprobe *owner, unsigned long ip)
 {
 	const struct arch_specific_insn *ainsn = &owner->ainsn;
 	unsigned long copy = (unsigned long)ainsn->insn;
@@ -48,7 +55,7 @@ static void __kprobes move_slot_fault_to_text(struct pt_regs *regs)
 		regs->flags |= raw_cpu_read(kprobe_ctlblk.saved_flags);
 		kprobe_leave_hit();
 	}
-	regs->ip = slot_original_ip(owner, regs->ip);
+	regs->ip = kprobe_slot_original_ip(owner, regs->ip);
 }
 
 /* preempt_count() of the running fault handler and FAULT_HANDLER_RUNS, or 0. */
@@ -65,7 +72,7 @@ static bool __kprobes is_fault_of_fault_handler(void)
 }
 
 /* Call the fault handlers of @kp, a site or a return probe's. They run as a hit does. */
-static bool __kprobes is_handled_by(struct kprobe *kp, struct pt_regs *regs, int trapnr)
+static bool __kprobes kprobe_call_fault_handlers(struct kprobe *kp, struct pt_regs *regs, int trapnr)
 {
 	unsigned int outer = raw_cpu_read(fault_context);
 	bool outermost = !kprobe_running();
@@ -95,7 +102,7 @@ static bool __kprobes is_detour_fault_handled(struct pt_regs *regs, int trapnr)
 	if (!site)
 		return false;
 	regs->ip = (unsigned long)site->addr;
-	if (is_handled_by(site, regs, trapnr))
+	if (kprobe_call_fault_handlers(site, regs, trapnr))
 		return true;
 	regs->ip = ip;
 	regs->sp = sp;
@@ -128,10 +135,10 @@ static bool __kprobes is_fault_handled(struct pt_regs *regs, int trapnr)
 	struct kprobe *site = armed_site_at(regs->ip), *running = kprobe_running();
 
 	if (is_detour_fault_handled(regs, trapnr) ||
-	    (site && is_handled_by(site, regs, trapnr)))
+	    (site && kprobe_call_fault_handlers(site, regs, trapnr)))
 		return true;
 	return running && running != site && !kprobe_hit_from_above(0) &&
-	       is_handled_by(running, regs, trapnr);
+	       kprobe_call_fault_handlers(running, regs, trapnr);
 }
 
 /**
@@ -171,52 +178,4 @@ int __kprobes kprobe_fault_handler(struct pt_regs *regs, int trapnr)
 {
 	move_slot_fault_to_text(regs);
 	return 0;
-}
-
-/* The site whose pre handlers see @regs on this CPU, or NULL. */
-static const struct kprobe *running_site_of_regs(const struct pt_regs *regs)
-{
-	const struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
-	const struct kprobe *running = kprobe_running();
-
-	if (!regs || !running)
-		return NULL;
-	if (kcb->regs == regs)
-		return running;
-	for (unsigned int i = 0; i < kcb->depth; i++)
-		if (kcb->outer[i].regs == regs)
-			return kcb->outer[i].kp;
-	return NULL;
-}
-
-/**
- * kprobe_unwind_ip() - Find the address whose unwind data describes the stack
- * @ip: An address that the unwinder has found.
- * @regs: The registers that contain @ip, or NULL.
- * @sp: The stack pointer at @ip. At the start and the end of a detour it is set to
- *	that of the probed code.
- *
- * Slots have no unwind data; those of the probed instruction apply. Pre handlers see
- * @regs->ip after the breakpoint, perhaps at the next instruction already, while the
- * stack is as before the probed one. Registers saved by a detour have that @ip for
- * as long as they exist.
- *
- * Context: Any in which RCU is watching.
- * Return: The address to look up.
- */
-unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
-			       unsigned long *sp)
-{
-	const struct kprobe *kp;
-
-	guard(preempt_notrace)();
-	kp = running_site_of_regs(regs);
-	if (kp && regs->ip == (unsigned long)kp->addr + INT3_INSN_SIZE)
-		return (unsigned long)kp->addr;
-	if (regs && regs->csx >> 16 == DETOUR_MARK && get_kprobe((void *)regs->ip - INT3_INSN_SIZE))
-		return regs->ip - INT3_INSN_SIZE;
-	if (is_kernel_text(ip) || kprobe_detour_unwind(&ip, sp))
-		return ip;
-	kp = kprobe_slot_owner(ip);
-	return kp ? slot_original_ip(kp, ip) : ip;
 }

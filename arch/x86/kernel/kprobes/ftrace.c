@@ -22,8 +22,8 @@ kprobe_ftrace_run_post(struct kprobe *kp, struct pt_regs *regs, unsigned long re
 }
 
 /*
- * Handlers must not change the stack pointer: ftrace returns by its own, while the
- * function graph tracer and fprobes use the one in @regs.
+ * On x86-64 handlers must not change the stack pointer: ftrace returns by its own, while
+ * the function graph tracer and fprobes use the one in @regs.
  */
 static __always_inline void kprobe_ftrace_handle_hit(struct kprobe *kp,
 						     struct pt_regs *regs, bool nested)

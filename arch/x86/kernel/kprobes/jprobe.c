@@ -11,6 +11,7 @@
 #include <linux/minmax.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
+#include <linux/thread_info.h>
 
 #include <asm/asm.h>
 #include <asm/stacktrace.h>
@@ -20,18 +21,16 @@
 /* Frame of the running jprobe_call() on this CPU, or 0. */
 DEFINE_PER_CPU(unsigned long, jprobe_frame);
 
-/*
- * The words of arguments to copy: not beyond the end of the stack, nor of the page if
- * the stack is none that is known.
- */
-static notrace unsigned long __kprobes jprobe_stack_words(unsigned long *args)
+/* The end of the stack that @args is on, or of the page if the stack is none that is known. */
+static notrace unsigned long * __kprobes jprobe_stack_end(unsigned long *args)
 {
-	unsigned long *end = PTR_ALIGN(args, PAGE_SIZE);
 	struct stack_info info;
 
-	if (get_stack_info_noinstr(args, current, &info))
-		end = info.end;
-	return min_t(unsigned long, end - args, JPROBE_STACK_WORDS);
+	/* There all stacks are aligned and of the same size. */
+	if (IS_ENABLED(CONFIG_X86_32))
+		return PTR_ALIGN(args, THREAD_SIZE);
+	return get_stack_info_noinstr(args, current, &info) ? info.end :
+							      PTR_ALIGN(args, PAGE_SIZE);
 }
 
 /**
@@ -45,10 +44,11 @@ notrace void __kprobes arch_call_jprobe(struct jprobe *jp, const struct pt_regs 
 {
 	/* Above the return address. */
 	unsigned long *args = (unsigned long *)kprobe_entry_sp(&jp->kp, regs) + 1;
+	unsigned long words = min(jprobe_stack_end(args) - args, JPROBE_STACK_WORDS);
 
 	/* jprobe_return() skips returns that the function graph tracer would wait for. */
 	pause_graph_tracing();
-	jprobe_call(jp->entry, regs, args, jprobe_stack_words(args));
+	jprobe_call(jp->entry, regs, args, words);
 	unpause_graph_tracing();
 }
 

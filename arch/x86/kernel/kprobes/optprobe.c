@@ -2,7 +2,7 @@
 /*
  * Optimised probes: jumps in place of breakpoints, and the detours that they reach
  *
- * A detour is a copy of the template in trampoline.S, which calls the handlers,
+ * A detour is a copy of the template in detour.S, which calls the handlers,
  * followed by copies of the displaced instructions and a jump back to the text after
  * them. It stays valid when the probes of its site change, except that post handlers
  * need a detour with a second half. The direct call of one probe's handler is a short
@@ -25,6 +25,9 @@
 
 static_assert(offsetof(struct pcpu_hot, preempt_count) == PCPU_HOT_PREEMPT_COUNT);
 static_assert(offsetof(struct kprobe_ctlblk, regs) == KPROBE_CTLBLK_REGS);
+static_assert(DETOUR_TEMPLATE_SIZE + DISPLACED_COPY_MAX + JMP32_INSN_SIZE <= MAX_OPTINSN_SIZE);
+static_assert(DETOUR_POST_TEMPLATE_SIZE + MAX_INSN_SIZE + JMP32_INSN_SIZE <=
+	      MAX_POST_OPTINSN_SIZE);
 
 static const struct detour_template *const first_half = &kprobe_detour_template;
 static const struct detour_template *const second_half = &kprobe_detour_post_template;
@@ -201,11 +204,11 @@ static void detour_fill_template(u8 *code, const kprobe_opcode_t *detour,
 				   (template->code - detour), operand);
 	}
 	put_unaligned_le32((long)ip, code + template->ip);
-	put_unaligned_le64((unsigned long)&site->kp, code + template->site);
+	put_unaligned((unsigned long)&site->kp, (unsigned long *)(code + template->site));
 	put_unaligned_le32(offsetof(struct kprobe_site, direct) -
 			   offsetof(struct kprobe_site, kp), code + template->direct);
 	put_unaligned_le32(site->direct ?: -1, code + template->number);
-	put_unaligned_le64((unsigned long)site->only, code + template->probe);
+	put_unaligned((unsigned long)site->only, (unsigned long *)(code + template->probe));
 	detour_set_branch(code, detour, template->handler, handler);
 }
 
@@ -357,20 +360,12 @@ static int detour_make(struct arch_optimized_insn *op, struct kprobe_site *site)
 	return err;
 }
 
-static bool is_detour_slot_too_small(void)
-{
-	return first_half->end + DISPLACED_COPY_MAX + JMP32_INSN_SIZE > MAX_OPTINSN_SIZE ||
-	       second_half->end + MAX_INSN_SIZE + JMP32_INSN_SIZE > MAX_POST_OPTINSN_SIZE;
-}
-
 int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *p)
 {
 	struct arch_optimized_insn made = { };
 	int size, err;
 
 	lockdep_assert_held(&text_mutex);
-	if (WARN_ON_ONCE(is_detour_slot_too_small()))
-		return -E2BIG;
 	if (cpu_feature_enabled(X86_FEATURE_XENPV))
 		return -EOPNOTSUPP;
 	size = read_displaced_text(made.code, (unsigned long)p->addr);
@@ -486,108 +481,7 @@ void arch_disarm_optimized_kprobes(struct list_head *oplist, struct list_head *d
 	kprobe_remove_jumps(oplist, done_list, false);
 }
 
-/* -------------------------------------------------------------- unwinding */
-
-/* Words of room for handlers between the stack of the probed code and the registers. */
-#define ROOM_WORDS	(HANDLER_STACK_ROOM / sizeof(long))
-
-/*
- * The number of words that the instructions from the entry to @offset have pushed. The
- * second instruction makes the room for handlers, one word of which the first has used.
- */
-static unsigned int detour_words_pushed(const struct detour_template *template, u32 offset)
-{
-	unsigned int count = 0;
-	struct insn insn;
-
-	for (u32 pos = template->entry; pos < offset; pos += insn.length, count++)
-		if (insn_decode(&insn, template->code + pos, MAX_INSN_SIZE, INSN_MODE_KERN))
-			break;
-	return count < 2 ? count : count - 1 + ROOM_WORDS;
-}
-
-/* The number of words left to pop at @offset, after the other registers are restored. */
-static unsigned int detour_words_left(u32 restored, u32 offset)
-{
-	switch (offset - restored) {
-	case 0:		/* popfq */
-		return (sizeof(struct pt_regs) - offsetof(struct pt_regs, flags)) / sizeof(long) +
-		       ROOM_WORDS;
-	case 1:		/* popq %rsp */
-		return (sizeof(struct pt_regs) - offsetof(struct pt_regs, sp)) / sizeof(long) +
-		       ROOM_WORDS;
-	default:
-		return 0;
-	}
-}
-
-/*
- * Returns true if all registers are saved at @offset of a copy of a template. Else
- * @words is the number of words that are pushed there.
- */
-static bool is_detour_framed(const struct detour_template *template, u32 offset,
-			     unsigned int *words)
-{
-	*words = 0;
-	if (template->run_restored && offset < template->entry) {
-		*words = detour_words_left(template->run_restored, offset);
-		return offset < template->run_restored;
-	}
-	if (offset < template->entry ||
-	    (offset >= template->framed && offset < template->restored))
-		return true;
-	*words = offset < template->framed ? detour_words_pushed(template, offset) :
-					     detour_words_left(template->restored, offset);
-	return false;
-}
-
-/* The address in the text for @offset in a second half: the instruction, or the next. */
-static unsigned long detour_post_original_ip(const struct kprobe *kp, u32 offset)
-{
-	bool before = offset < second_half->entry || offset == second_half->end;
-
-	return (unsigned long)kp->addr + (before ? 0 : kp->ainsn.size);
-}
-
-/**
- * kprobe_detour_unwind() - Find the address whose unwind data describes a detour's stack
- * @ip: An address. In a detour it is set to one in the template while registers are
- *	saved, elsewhere in the detour to that of the probed code.
- * @sp: The stack pointer. In the latter case it is set to that of the probed code.
- *
- * Context: Any in which RCU is watching. Preemption is off.
- * Return: true if @ip was in a detour.
- */
-bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
-{
-	struct kprobe *kp = kprobe_optinsn_slot_owner(*ip);
-	const struct detour_template *template = first_half;
-	const struct arch_optimized_insn *detour;
-	unsigned int offset, words, pushed;
-
-	if (!kp)
-		return false;
-	detour = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
-	offset = *ip - (unsigned long)detour->insn;
-	if (offset >= MAX_OPTINSN_SIZE) {
-		template = second_half;
-		offset = *ip - (unsigned long)detour->post;
-	}
-	if (template == first_half && offset >= first_half->end) {
-		offset = displaced_origin(detour->code, detour->size,
-					  offset - first_half->end, &pushed);
-		*ip = (unsigned long)kp->addr + offset;
-		*sp += pushed;
-	} else if (offset < template->end && is_detour_framed(template, offset, &words)) {
-		*ip = (unsigned long)template->code + offset;
-	} else {
-		*ip = template == first_half ? (unsigned long)kp->addr :
-					       detour_post_original_ip(kp, offset);
-		if (offset < template->end)
-			*sp += words * sizeof(long);
-	}
-	return true;
-}
+/* ----------------------------------------------------------------- faults */
 
 /**
  * kprobe_detour_insn_owner() - Find the site whose probed instruction a detour runs

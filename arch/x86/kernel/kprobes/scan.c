@@ -155,6 +155,11 @@ static void scan_frame_apply_insn(struct scan_frame *frame, const struct insn *i
 		if (insn_reg_is_sp(insn))
 			scan_frame_set_unknown(frame);
 		break;
+	case 0x06 ... 0x07:	/* PUSH, POP of segments; PUSHA, POPA */
+	case 0x0e:
+	case 0x16 ... 0x17:
+	case 0x1e ... 0x1f:
+	case 0x60 ... 0x61:
 	case 0xc8:		/* ENTER */
 		scan_frame_set_unknown(frame);
 		break;
@@ -172,7 +177,7 @@ static bool is_table_jump(const struct insn *insn)
 }
 
 /*
- * True for jmp *table(,%reg,8): text_index_learn_data() finds the addresses in the
+ * True for jmp *table(,%reg,WORD): text_index_learn_data() finds the addresses in the
  * table.
  */
 static bool is_absolute_table_jump(const struct insn *insn)
@@ -181,7 +186,7 @@ static bool is_absolute_table_jump(const struct insn *insn)
 
 	return insn_opcode(insn) == OPCODE_GROUP5 && insn->sib.nbytes &&
 	       X86_MODRM_MOD(insn->modrm.bytes[0]) == 0 && X86_SIB_BASE(sib) == 5 &&
-	       X86_SIB_SCALE(sib) == 3 && is_table_jump(insn);
+	       1 << X86_SIB_SCALE(sib) == sizeof(long) && is_table_jump(insn);
 }
 
 /*
@@ -341,7 +346,7 @@ void branches_scan_function(const struct branch_map *map, const u8 *code, size_t
 			continue;
 		}
 		if (is_debugger_breakpoint(code + pos, after_jump) ||
-		    insn_decode(&insn, code + pos, len - pos, INSN_MODE_64)) {
+		    insn_decode(&insn, code + pos, len - pos, INSN_MODE_KERN)) {
 			opaque = true;
 			insn.length = 1;
 			continue;

@@ -14,7 +14,7 @@
  * @start:	First address of the text.
  * @size:	Size of the text in bytes.
  * @bits:	A bit a byte, set if execution may arrive there other than from the
- *		preceding instruction, or if another user of the text patches it.
+ *		preceding instruction, or if a jump label or a static call patches it.
  */
 struct branch_map {
 	unsigned long start;

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What differs between x86-64 and i386 in the assembly that saves registers: i386
+ */
+#ifndef _X86_KPROBES_FRAME_32_H
+#define _X86_KPROBES_FRAME_32_H
+
+#include <asm/asm-offsets.h>
+#include <asm/unwind_hints.h>
+
+#define FRAME_IP		PT_EIP
+#define FRAME_SS		PT_OLDSS
+
+/* No argument of the handlers that are called directly. */
+#define SCRATCH			%ebx
+#define SCRATCH_WORD		%ebx
+
+/* Opcodes of instructions whose operands are filled in later. */
+#define OPCODE_MOV_TO_ARG1	.byte 0xb8			/* movl $imm32, %eax */
+#define OPCODE_CMPL_AT_ARG1	.byte 0x81, 0xb8		/* cmpl $imm32, disp32(%eax) */
+#define OPCODE_CMP_AT_SP	.byte 0x81, 0xbc, 0x24		/* cmpl $imm32, disp32(%esp) */
+
+/* The unwinders of i386 take no hints, and this one knows the registers of x86-64 only. */
+.purgem UNWIND_HINT_REGS
+.macro UNWIND_HINT_REGS base offset indirect extra partial signal
+.endm
+
+/* Push a struct pt_regs for handlers, down to @ip. */
+.macro PUSH_FRAME ip:req
+	pushl	$__KERNEL_DS
+	pushl	%esp
+	pushfl
+	pushl	$__KERNEL_CS
+	pushl	\ip
+.endm
+
+/* Push the rest of it. At a return, but nowhere else, the flags suit C code already. */
+.macro PUSH_REST clear_flags=1 unwind_hint=1
+	pushl	$-1
+	.if	\clear_flags
+	ASM_CLAC
+	cld
+	.endif
+	pushl	$0		/* the place of gs, which is the user's */
+	pushl	%fs
+	pushl	%es
+	pushl	%ds
+	pushl	%eax
+	pushl	%ebp
+	pushl	%edi
+	pushl	%esi
+	pushl	%edx
+	pushl	%ecx
+	pushl	%ebx
+	ENCODE_FRAME_POINTER
+.endm
+
+/* Pop a struct pt_regs up to @bp. */
+.macro POP_ALL_BUT_EAX
+	popl	%ebx
+	popl	%ecx
+	popl	%edx
+	popl	%esi
+	popl	%edi
+	popl	%ebp
+.endm
+
+/* Pop a struct pt_regs down to @flags, which with @sp is left to pop; no segments. */
+.macro POP_REST
+	POP_ALL_BUT_EAX
+	popl	%eax
+	leal	(PT_EFLAGS - PT_DS)(%esp), %esp
+.endm
+
+/*
+ * Return by IRET to what the struct pt_regs says, but for segments. IRET does not load
+ * the stack pointer: put its frame, and eax, below the one in the struct pt_regs. They
+ * may overwrite fields of it, each of which is read by then.
+ */
+.macro RETURN_BY_IRET
+	movl	PT_OLDESP(%esp), %eax
+	movl	PT_EFLAGS(%esp), %ecx
+	movl	%ecx, -4(%eax)
+	movzwl	PT_CS(%esp), %ecx
+	movl	%ecx, -8(%eax)
+	movl	PT_EIP(%esp), %ecx
+	movl	%ecx, -12(%eax)
+	movl	PT_EAX(%esp), %ecx
+	movl	%ecx, -16(%eax)
+	POP_ALL_BUT_EAX
+	leal	-16(%eax), %esp
+	popl	%eax
+	iretl
+.endm
+
+/* The same without IRET: pop flags, and ip by a return. */
+.macro RETURN_BY_RET
+	movl	PT_OLDESP(%esp), %eax
+	movl	PT_EIP(%esp), %ecx
+	movl	PT_EFLAGS(%esp), %edx
+	movl	%ecx, -4(%eax)
+	movl	%edx, -8(%eax)
+	movl	PT_EAX(%esp), %ecx
+	movl	%ecx, -12(%eax)
+	POP_ALL_BUT_EAX
+	leal	-12(%eax), %esp
+	popl	%eax
+	popfl
+	RET
+.endm
+
+#endif /* _X86_KPROBES_FRAME_32_H */

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What differs between x86-64 and i386 in the assembly that saves registers: x86-64
+ */
+#ifndef _X86_KPROBES_FRAME_64_H
+#define _X86_KPROBES_FRAME_64_H
+
+#include <asm/unwind_hints.h>
+
+#include "../../entry/calling.h"
+
+#define FRAME_IP		RIP
+#define FRAME_SS		SS
+
+/* No argument of the handlers that are called directly. */
+#define SCRATCH			%ecx
+#define SCRATCH_WORD		%rax
+
+/* Opcodes of instructions whose operands are filled in later. */
+#define OPCODE_MOV_TO_ARG1	.byte 0x48, 0xbf		/* movabsq $imm64, %rdi */
+#define OPCODE_CMPL_AT_ARG1	.byte 0x81, 0xbf		/* cmpl $imm32, disp32(%rdi) */
+#define OPCODE_CMP_AT_SP	.byte 0x48, 0x81, 0xbc, 0x24	/* cmpq $imm32, disp32(%rsp) */
+
+/* Push a struct pt_regs for handlers, down to @ip. */
+.macro PUSH_FRAME ip:req
+	pushq	$__KERNEL_DS
+	pushq	%rsp
+	pushfq
+	pushq	$__KERNEL_CS
+	pushq	\ip
+.endm
+
+/* Push the rest of it. At a return, but nowhere else, the flags suit C code already. */
+.macro PUSH_REST clear_flags=1 unwind_hint=1
+	pushq	$-1
+	.if	\clear_flags
+	ASM_CLAC
+	cld
+	.endif
+	PUSH_REGS unwind_hint=\unwind_hint
+	ENCODE_FRAME_POINTER
+.endm
+
+/* Pop a struct pt_regs down to @flags, which with @sp is left to pop. */
+.macro POP_REST
+	POP_REGS
+	addq	$(EFLAGS - ORIG_RAX), %rsp
+.endm
+
+/* Return by IRET to what the struct pt_regs says. */
+.macro RETURN_BY_IRET
+	POP_REGS
+	addq	$8, %rsp
+	UNWIND_HINT_IRET_REGS
+	iretq
+.endm
+
+/*
+ * The same without IRET: push flags and ip below the stack pointer of the struct pt_regs
+ * and pop them.
+ */
+.macro RETURN_BY_RET
+	movq	RIP(%rsp), %rax
+	movq	EFLAGS(%rsp), %rcx
+	movq	RSP(%rsp), %rdx
+	leaq	-16(%rdx), %rdx
+	movq	%rax, 8(%rdx)
+	movq	%rcx, (%rdx)
+	movq	%rdx, ORIG_RAX(%rsp)
+	POP_REGS
+	UNWIND_HINT_UNDEFINED
+	popq	%rsp
+	/* signal=1: the word is the address of an instruction, not a return address. */
+	UNWIND_HINT type=UNWIND_HINT_TYPE_FUNC sp_reg=ORC_REG_SP sp_offset=16 signal=1
+	popfq
+	UNWIND_HINT_FUNC
+	/* Call depth tracking would count in the thunk, and change the flags. */
+	ALTERNATIVE __stringify(RET), \
+		    __stringify(ANNOTATE_UNRET_SAFE; ret; int3), \
+		    X86_FEATURE_CALL_DEPTH
+.endm
+
+#endif /* _X86_KPROBES_FRAME_64_H */

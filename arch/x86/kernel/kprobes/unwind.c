@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Stack traces from slots: the ORC unwinder finds no data for them
+ *
+ * Other unwinders need none.
+ */
+#include <linux/kprobes.h>
+#include <linux/percpu.h>
+#include <linux/preempt.h>
+#include <linux/ptrace.h>
+
+#include <asm/sections.h>
+
+#include "detour.h"
+#include "fault.h"
+#include "hit.h"
+#include "unwind.h"
+
+/* The site whose pre handlers see @regs on this CPU, or NULL. */
+static const struct kprobe *running_site_of_regs(const struct pt_regs *regs)
+{
+	const struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
+	const struct kprobe *running = kprobe_running();
+
+	if (!regs || !running)
+		return NULL;
+	if (kcb->regs == regs)
+		return running;
+	for (unsigned int i = 0; i < kcb->depth; i++)
+		if (kcb->outer[i].regs == regs)
+			return kcb->outer[i].kp;
+	return NULL;
+}
+
+/**
+ * kprobe_unwind_ip() - Find the address whose unwind data describes the stack
+ * @ip: An address that the unwinder has found.
+ * @regs: The registers that contain @ip, or NULL.
+ * @sp: The stack pointer at @ip. At the start and the end of a detour it is set to
+ *	that of the probed code.
+ *
+ * Slots have no unwind data; those of the probed instruction apply. Pre handlers see
+ * @regs->ip after the breakpoint, perhaps at the next instruction already, while the
+ * stack is as before the probed one. Registers saved by a detour have that @ip for
+ * as long as they exist.
+ *
+ * Context: Any in which RCU is watching.
+ * Return: The address to look up.
+ */
+unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
+			       unsigned long *sp)
+{
+	const struct kprobe *kp;
+
+	guard(preempt_notrace)();
+	kp = running_site_of_regs(regs);
+	if (kp && regs->ip == (unsigned long)kp->addr + INT3_INSN_SIZE)
+		return (unsigned long)kp->addr;
+	if (regs && regs->csx >> 16 == DETOUR_MARK && get_kprobe((void *)regs->ip - INT3_INSN_SIZE))
+		return regs->ip - INT3_INSN_SIZE;
+	if (is_kernel_text(ip) || kprobe_detour_unwind(&ip, sp))
+		return ip;
+	kp = kprobe_slot_owner(ip);
+	return kp ? kprobe_slot_original_ip(kp, ip) : ip;
+}

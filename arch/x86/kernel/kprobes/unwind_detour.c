@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Stack traces from detours: the ORC data of their templates applies
+ */
+#include <linux/kprobes.h>
+#include <linux/ptrace.h>
+
+#include <asm/insn.h>
+
+#include "detour.h"
+#include "relocate.h"
+#include "unwind.h"
+
+static const struct detour_template *const first_half = &kprobe_detour_template;
+static const struct detour_template *const second_half = &kprobe_detour_post_template;
+
+/* Words of room for handlers between the stack of the probed code and the registers. */
+#define ROOM_WORDS	(HANDLER_STACK_ROOM / sizeof(long))
+
+/*
+ * The number of words that the instructions from the entry to @offset have pushed. The
+ * second instruction makes the room for handlers, one word of which the first has used.
+ */
+static unsigned int detour_words_pushed(const struct detour_template *template, u32 offset)
+{
+	unsigned int count = 0;
+	struct insn insn;
+
+	for (u32 pos = template->entry; pos < offset; pos += insn.length, count++)
+		if (insn_decode(&insn, template->code + pos, MAX_INSN_SIZE, INSN_MODE_KERN))
+			break;
+	return count < 2 ? count : count - 1 + ROOM_WORDS;
+}
+
+/* The number of words left to pop at @offset, after the other registers are restored. */
+static unsigned int detour_words_left(u32 restored, u32 offset)
+{
+	switch (offset - restored) {
+	case 0:		/* popfq */
+		return (sizeof(struct pt_regs) - offsetof(struct pt_regs, flags)) / sizeof(long) +
+		       ROOM_WORDS;
+	case 1:		/* popq %rsp */
+		return (sizeof(struct pt_regs) - offsetof(struct pt_regs, sp)) / sizeof(long) +
+		       ROOM_WORDS;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * Returns true if all registers are saved at @offset of a copy of a template. Else
+ * @words is the number of words that are pushed there.
+ */
+static bool is_detour_framed(const struct detour_template *template, u32 offset,
+			     unsigned int *words)
+{
+	*words = 0;
+	if (template->run_restored && offset < template->entry) {
+		*words = detour_words_left(template->run_restored, offset);
+		return offset < template->run_restored;
+	}
+	if (offset < template->entry ||
+	    (offset >= template->framed && offset < template->restored))
+		return true;
+	*words = offset < template->framed ? detour_words_pushed(template, offset) :
+					     detour_words_left(template->restored, offset);
+	return false;
+}
+
+/* The address in the text for @offset in a second half: the instruction, or the next. */
+static unsigned long detour_post_original_ip(const struct kprobe *kp, u32 offset)
+{
+	bool before = offset < second_half->entry || offset == second_half->end;
+
+	return (unsigned long)kp->addr + (before ? 0 : kp->ainsn.size);
+}
+
+/**
+ * kprobe_detour_unwind() - Find the address whose unwind data describes a detour's stack
+ * @ip: An address. In a detour it is set to one in the template while registers are
+ *	saved, elsewhere in the detour to that of the probed code.
+ * @sp: The stack pointer. In the latter case it is set to that of the probed code.
+ *
+ * Context: Any in which RCU is watching. Preemption is off.
+ * Return: true if @ip was in a detour.
+ */
+bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
+{
+	struct kprobe *kp = kprobe_optinsn_slot_owner(*ip);
+	const struct detour_template *template = first_half;
+	const struct arch_optimized_insn *detour;
+	unsigned int offset, words, pushed;
+
+	if (!kp)
+		return false;
+	detour = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
+	offset = *ip - (unsigned long)detour->insn;
+	if (offset >= MAX_OPTINSN_SIZE) {
+		template = second_half;
+		offset = *ip - (unsigned long)detour->post;
+	}
+	if (template == first_half && offset >= first_half->end) {
+		offset = displaced_origin(detour->code, detour->size,
+					  offset - first_half->end, &pushed);
+		*ip = (unsigned long)kp->addr + offset;
+		*sp += pushed;
+	} else if (offset < template->end && is_detour_framed(template, offset, &words)) {
+		*ip = (unsigned long)template->code + offset;
+	} else {
+		*ip = template == first_half ? (unsigned long)kp->addr :
+					       detour_post_original_ip(kp, offset);
+		if (offset < template->end)
+			*sp += words * sizeof(long);
+	}
+	return true;
+}
