@@ -205,7 +205,7 @@ static void post_handler_changes_the_path(struct kunit *test)
 	struct kprobe *b = kpt_probe('b', TRACED->symbol);
 	u64 result;
 
-	if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) || !IS_ENABLED(CONFIG_X86_64))
+	if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) || !IS_ENABLED(CONFIG_X86))
 		kunit_skip(test, "the probed instruction may not be a nop");
 	a->post_handler = go_to_replacement_after;
 	for (int shared = 0; shared < 2; shared++) {

@@ -83,15 +83,16 @@ static const struct forbidden_symbol forbidden_symbols[] = {
 	{ "kprobe_int3_handler", true },
 	{ "kprobe_fault_handler", true },
 	{ "kprobe_fixup_fault", true },
-	{ "kprobe_copy_done", IS_ENABLED(CONFIG_X86_64) },
-	{ "kprobe_post_stub", IS_ENABLED(CONFIG_X86_64) },
-	{ "kretprobe_returned", IS_ENABLED(CONFIG_X86_64) && IS_ENABLED(CONFIG_KRETPROBES) },
+	{ "kprobe_copy_done", true },
+	{ "kprobe_post_stub", true },
+	{ "kretprobe_returned", IS_ENABLED(CONFIG_KRETPROBES) },
 	{ "emulate_insn", true },
 	{ "exc_int3", true },
 	{ "asm_exc_int3", true },
 	{ "asm_exc_page_fault", true },
 	{ "entry_SYSCALL_64", IS_ENABLED(CONFIG_X86_64) },
 	{ "error_entry", IS_ENABLED(CONFIG_X86_64) },
+	{ "entry_INT80_32", IS_ENABLED(CONFIG_X86_32) },
 	{ "ftrace_regs_caller", IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_REGS) },
 	{ "ftrace_caller", IS_ENABLED(CONFIG_DYNAMIC_FTRACE) },
 	{ "ftrace_stub", IS_ENABLED(CONFIG_FUNCTION_TRACER) },
@@ -104,6 +105,8 @@ static const struct forbidden_symbol forbidden_symbols[] = {
 	{ "call_depth_return_thunk", IS_ENABLED(CONFIG_MITIGATION_CALL_DEPTH_TRACKING) },
 	{ "__x86_indirect_thunk_rax",
 	  IS_ENABLED(CONFIG_X86_64) && IS_ENABLED(CONFIG_MITIGATION_RETPOLINE) },
+	{ "__x86_indirect_thunk_eax",
+	  IS_ENABLED(CONFIG_X86_32) && IS_ENABLED(CONFIG_MITIGATION_RETPOLINE) },
 #endif
 };
 

@@ -94,7 +94,7 @@ static const struct bad_return_probe bad_return_probes[] = {
 	{ "too much data", "mktime64", .data_size = KRETPROBE_MAX_DATA_SIZE + 1, .err = -E2BIG },
 	{ "very much data", "mktime64", .data_size = SIZE_MAX, .err = -E2BIG },
 	{ "very many instances", "mktime64", .maxactive = INT_MAX, .err = -ENOMEM },
-#ifdef CONFIG_X86_64
+#ifdef CONFIG_X86
 	{ "does not return to its caller", "__switch_to", .err = -EINVAL },
 #endif
 };

@@ -7,7 +7,7 @@
 #include <linux/types.h>
 
 /* On other architectures KPROBE_FLAG_REENTRANT has no effect: nested hits are missed. */
-#define HITS_NEST	IS_ENABLED(CONFIG_X86_64)
+#define HITS_NEST	IS_ENABLED(CONFIG_X86)
 
 /* Return probes have their own instances and trampoline, not those of rethook. */
 #define OWN_RETURN_PROBES						\

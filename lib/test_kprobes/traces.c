@@ -134,7 +134,7 @@ void kpt_expect_real_callers(struct kunit *test, char name)
 	if (!CAN_TRACE)
 		return;
 	/* On other architectures the caller may be in a register, which is not looked at. */
-	if (IS_ENABLED(CONFIG_X86_64))
+	if (IS_ENABLED(CONFIG_X86))
 		kpt_expect_callers(test, &p->entry_trace, "at the entry");
 	kpt_expect_callers(test, &p->return_trace, "at the return");
 }

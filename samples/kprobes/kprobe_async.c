@@ -30,6 +30,7 @@
 #include <linux/init.h>
 #include <linux/kprobes.h>
 #include <linux/ktime.h>
+#include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -37,10 +38,12 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include <asm/asm.h>
+
 /* Duration of the string instruction, and limits of the size that it reads. */
 #define READING_NS	(700 * NSEC_PER_MSEC)
 #define FEW_PAGES	(SZ_1M / PAGE_SIZE)
-#define MANY_PAGES	(SZ_256M / PAGE_SIZE)
+#define MANY_PAGES	((IS_ENABLED(CONFIG_64BIT) ? SZ_256M : SZ_64M) / PAGE_SIZE)
 
 static const char *zeros;
 static size_t size;
@@ -49,17 +52,17 @@ static bool entered;
 #define READ_AT(name, from, count) ({					\
 	asm volatile("1:\n" ANNOTATE_NOENDBR "rep lodsb\n"		\
 		     ".pushsection .rodata, \"a\"\n"			\
-		     ".balign 8\n"					\
-		     #name ": .quad 1b\n"				\
+		     _ASM_ALIGN "\n"					\
+		     #name ":" _ASM_PTR "1b\n"				\
 		     ".popsection\n"					\
-		     : "+S" (from), "+c" (count) : : "rax", "memory");	\
+		     : "+S" (from), "+c" (count) : : _ASM_AX, "memory");	\
 })
 
 /* The address of the instruction of READ_AT(@name). */
 #define ADDRESS_OF(name) ({						\
 	unsigned long __address;					\
 									\
-	asm("movq " #name "(%%rip), %0" : "=r" (__address));		\
+	asm("mov " _ASM_RIP(name) ", %0" : "=r" (__address));		\
 	__address;							\
 })
 
@@ -145,7 +148,7 @@ static u64 __init kprobe_async_measure_read(void)
 	size_t count = size;
 	u64 start = ktime_get_ns();
 
-	asm volatile("rep lodsb" : "+S" (from), "+c" (count) : : "rax", "memory");
+	asm volatile("rep lodsb" : "+S" (from), "+c" (count) : : _ASM_AX, "memory");
 	return max(ktime_get_ns() - start, 1);
 }
 
@@ -157,7 +160,8 @@ static int __init kprobe_async_init(void)
 	err = kprobe_async_map_zeros(FEW_PAGES);
 	if (err)
 		return err;
-	pages = clamp(FEW_PAGES * READING_NS / kprobe_async_measure_read(), FEW_PAGES, MANY_PAGES);
+	pages = clamp(div64_u64((u64)FEW_PAGES * READING_NS, kprobe_async_measure_read()),
+		      FEW_PAGES, MANY_PAGES);
 	err = kprobe_async_map_zeros(pages);
 	if (err) {
 		vunmap(zeros);

@@ -51,10 +51,10 @@
 #include <linux/vmalloc.h>
 
 /* Duration of the command "wait" in ns. An optimisation takes less. */
-#define WAIT_TIME	(3 * NSEC_PER_SEC)
+#define WAIT_TIME	(3ULL * NSEC_PER_SEC)
 
 /* The optimiser is done when the text has not changed for this many ns. */
-#define REST_TIME	(2 * NSEC_PER_SEC)
+#define REST_TIME	(2ULL * NSEC_PER_SEC)
 
 static char *file;
 module_param_named(targets, file, charp, 0444);
