@@ -4,6 +4,7 @@
 . ./lib.sh
 
 [ -d $kprobes ] || skip_all "no debugfs"
+digits=$(address_digits)
 use_events
 on_exit "echo 1 >$kprobes/enabled"
 
@@ -19,7 +20,7 @@ lines_of() {	# SYMBOL
 
 # The address, the letter k, the symbol and offset, the module or a space, and flags.
 list_has_format() {	# FILE
-	! grep -Ev '^[0-9a-f]{16}  k  [^ +]+\+0x[0-9a-f]+  ( |[^ ]+) (\[[A-Z]+\])*$' "$1"
+	! grep -Ev "^[0-9a-f]{$digits}  k  [^ +]+\\+0x[0-9a-f]+  ( |[^ ]+) (\\[[A-Z]+\\])*\$" "$1"
 }
 
 addresses_match_symbols() {	# FILE
@@ -57,7 +58,7 @@ fi
 # blacklist
 
 blacklist_has_format() {	# FILE
-	! grep -Ev '^0x[0-9a-f]{16}-0x[0-9a-f]{16}	[^ ]+( \[[^]]+\])?$' "$1"
+	! grep -Ev "^0x[0-9a-f]{$digits}-0x[0-9a-f]{$digits}	[^ ]+( \\[[^]]+\\])?\$" "$1"
 }
 
 # The range starts at the symbol and is not empty.

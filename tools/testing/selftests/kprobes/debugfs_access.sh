@@ -5,16 +5,17 @@
 . ./lib.sh
 
 [ -d $kprobes ] || skip_all "no debugfs"
+digits=$(address_digits)
 use_events
 
 addresses_are_hidden() {	# COMMAND...: its output has zeros for all addresses
-	"$@" >"$output.seen" && grep -q '0\{16\}' "$output.seen" &&
-		! grep -E '[0-9a-f]{16}' "$output.seen" | grep -v '0\{16\}'
+	"$@" >"$output.seen" && grep -Eq "(^|x)0{$digits}" "$output.seen" &&
+		! grep -E "(^|x)[0-9a-f]{$digits}" "$output.seen" | grep -Ev "(^|x)0{$digits}"
 }
 
 addresses_are_shown() {	# COMMAND...: its output has addresses and no zeros
-	"$@" >"$output.seen" && grep -Eq 'f{8}[0-9a-f]{8}' "$output.seen" &&
-		! grep '0\{16\}' "$output.seen"
+	"$@" >"$output.seen" && grep -Eq "(^|x)[89a-f][0-9a-f]{$((digits - 1))}" "$output.seen" &&
+		! grep -E "(^|x)0{$digits}" "$output.seen"
 }
 
 cat_as_nobody() {	# FILE

@@ -30,7 +30,7 @@ set_error() {	# FUNCTION NUMBER
 }
 
 error_is() {	# FUNCTION NUMBER
-	[ "$(cat "$fail/$1/retval")" = "$(printf '%x' "$2")" ]
+	[ "$(low_half "$(cat "$fail/$1/retval")")" = "$(low_half "$(printf '%x' "$2")")" ]
 }
 
 restore_attributes() {

@@ -109,7 +109,16 @@ symbol_address() {	# SYMBOL
 }
 
 low_half() {	# ADDRESS: the lower 32 bits, since shells calculate with signed numbers
-	echo "${1#????????}"
+	echo "$1" | grep -o '.\{8\}$'
+}
+
+address_digits() {	# how many hexadecimal digits an address has in a file of the kernel
+	awk '{ print length($1); exit }' /proc/kallsyms
+}
+
+# Frame pointers do not lead to the caller of a function that has not saved its own yet.
+caller_at_entry() {	# FUNCTION: print it if a stack trace at the entry has it
+	has_config UNWINDER_FRAME_POINTER || echo "$1"
 }
 
 read_stat() {	# NAME: its number in debugfs

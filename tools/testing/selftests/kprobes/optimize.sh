@@ -154,6 +154,9 @@ check "the event takes stack traces" enable_stacktrace stack
 mkdir -p "$output.d/x"
 on_exit "rm -r $output.d"
 rmdir "$output.d" 2>/dev/null
-check "the stack traces have the callers" stacks_have vfs_rmdir do_rmdir __x64_sys_rmdir
+syscall=__x64_sys_rmdir
+[ "$(uname -m)" = x86_64 ] || syscall=__ia32_sys_rmdir
+check "the stack traces have the callers" \
+	stacks_have vfs_rmdir $(caller_at_entry do_rmdir) "$syscall"
 enable_event stack 0
 echo '!stacktrace' >$tracing/events/kprobes/stack/trigger

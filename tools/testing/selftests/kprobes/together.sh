@@ -107,7 +107,7 @@ check_order() {	# WAY...: enable these ways in this order
 	check "$order: the return probe has the return value" trace_has 'kretprobe: .*ret=-39'
 	check "$order: the fprobe has the return value" trace_has 'fprobe: .*ret=-39'
 	check "$order: the stack of a called function is true" \
-		stack_is_true inside shmem_rmdir vfs_rmdir do_rmdir
+		stack_is_true inside shmem_rmdir $(caller_at_entry vfs_rmdir) do_rmdir
 	check "$order: the stack at its return is true" \
 		stack_is_true inner_return vfs_rmdir do_rmdir
 	for way; do
@@ -144,6 +144,6 @@ done
 echo >$tracing/trace
 fail_rmdir
 check "the trigger's stack in a called function is true" \
-	stack_is_true inside shmem_rmdir vfs_rmdir do_rmdir
+	stack_is_true inside shmem_rmdir $(caller_at_entry vfs_rmdir) do_rmdir
 check "the trigger's stack at its return is true" stack_is_true inner_return vfs_rmdir do_rmdir
 check "the trigger's stack at the return is true" stack_is_true kretprobe do_rmdir
