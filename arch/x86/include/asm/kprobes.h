@@ -72,7 +72,8 @@ struct insn_emulation {
 
 /**
  * struct arch_specific_insn - Displaced instruction
- * @boost:	The address at which a boosted instruction runs: @insn, or in a detour.
+ * @boost:	The address at which a hit continues if it needs no other trap and no
+ *		emulation: in @insn, in a detour, or in the text. NULL if it does.
  * @next:	The address at which execution continues after the instruction: in the
  *		text, or in a detour.
  * @insn:	Its slot: the copy, then a jump to the next instruction or a trap. NULL

@@ -22,6 +22,7 @@
 #include <asm/text-patching.h>
 
 #include "emulate.h"
+#include "hit.h"
 #include "insn.h"
 #include "relocate.h"
 #include "text.h"
@@ -82,6 +83,48 @@ static bool is_fred_landing_pad(const struct insn *insn)
 	       is_endbr(get_unaligned((u32 *)insn->kaddr));
 }
 
+/**
+ * kprobe_boost_ip() - Find where a hit continues that needs neither a trap nor emulation
+ * @p: The probe, whose instruction is not in a detour.
+ *
+ * Context: Any.
+ * Return: The copy of the instruction, or where it leads to if it does nothing or always
+ *	jumps to the same address; NULL if it must be stepped or emulated.
+ */
+kprobe_opcode_t *kprobe_boost_ip(const struct kprobe *p)
+{
+	const struct arch_specific_insn *ainsn = &p->ainsn;
+
+	switch (ainsn->run) {
+	case INSN_RUN_BOOST:
+		return ainsn->insn;
+	case INSN_RUN_SKIP:
+		return (kprobe_opcode_t *)p->addr + ainsn->size;
+	case INSN_RUN_EMULATE:
+		return emulates_jump(&ainsn->emul) ?
+			(kprobe_opcode_t *)p->addr + ainsn->size + ainsn->emul.disp : NULL;
+	default:
+		return NULL;
+	}
+}
+
+/* Make what it takes to run the instruction without post handlers. */
+static int kprobe_prepare_insn(struct kprobe *p, const struct insn *insn)
+{
+	struct arch_specific_insn *ainsn = &p->ainsn;
+	int err;
+
+	if (ainsn->run == INSN_RUN_SKIP)
+		return 0;
+	if (ainsn->run == INSN_RUN_EMULATE) {
+		err = prepare_emulation(&ainsn->emul, insn);
+		if (err || !emulation_can_fail(&ainsn->emul))
+			return err;
+	}
+	return kprobe_make_slot(p, insn, ainsn->run == INSN_RUN_STEP ? NULL : ainsn->next,
+				&ainsn->insn);
+}
+
 int arch_prepare_kprobe(struct kprobe *p)
 {
 	u8 code[ORIGINAL_CODE_SIZE];
@@ -107,17 +150,8 @@ int arch_prepare_kprobe(struct kprobe *p)
 	p->ainsn.run = traits.run;
 	p->ainsn.run_post = traits.run_post;
 	p->ainsn.next = p->addr + insn.length;
-	if (traits.run == INSN_RUN_SKIP)
-		return 0;
-	if (traits.run == INSN_RUN_EMULATE) {
-		err = prepare_emulation(&p->ainsn.emul, &insn);
-		if (err || !emulation_can_fail(&p->ainsn.emul))
-			return err;
-	}
-	err = kprobe_make_slot(p, &insn,
-			       traits.run == INSN_RUN_STEP ? NULL : p->ainsn.next,
-			       &p->ainsn.insn);
-	p->ainsn.boost = p->ainsn.insn;
+	err = kprobe_prepare_insn(p, &insn);
+	p->ainsn.boost = kprobe_boost_ip(p);
 	return err;
 }
 

@@ -291,6 +291,18 @@ bool emulates_nothing(const struct insn_emulation *emul)
 }
 
 /**
+ * emulates_jump() - Check if emulate_insn() would only set ip to a constant
+ * @emul: The description of the instruction.
+ *
+ * Context: Any.
+ * Return: true if it is an unconditional jump by @emul->disp.
+ */
+bool emulates_jump(const struct insn_emulation *emul)
+{
+	return emul->op == EMUL_JMP;
+}
+
+/**
  * emulation_can_fail() - Check if emulate_insn() can return false
  * @emul: The description of the instruction.
  *

@@ -13,6 +13,7 @@ struct pt_regs;
 
 int prepare_emulation(struct insn_emulation *emul, const struct insn *insn);
 bool emulates_nothing(const struct insn_emulation *emul);
+bool emulates_jump(const struct insn_emulation *emul);
 bool emulation_can_fail(const struct insn_emulation *emul);
 bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs);
 

@@ -10,6 +10,8 @@
 #include <linux/kprobes_hit.h>
 #include <linux/preempt.h>
 
+kprobe_opcode_t *kprobe_boost_ip(const struct kprobe *p);
+
 /* Called by trampoline.S */
 void kprobe_copy_done(struct pt_regs *regs);
 void kretprobe_returned(struct pt_regs *regs);

@@ -68,11 +68,13 @@ static __always_inline bool kprobe_run_in_place(struct kprobe *kp, struct pt_reg
 static __always_inline void kprobe_run_without_trap(struct kprobe *kp,
 						    struct pt_regs *regs)
 {
-	if (likely(kp->ainsn.run == INSN_RUN_BOOST)) {
-		regs->ip = (unsigned long)READ_ONCE(kp->ainsn.boost);
+	const kprobe_opcode_t *boost = READ_ONCE(kp->ainsn.boost);
+
+	if (likely(boost)) {
+		regs->ip = (unsigned long)boost;
 		return;
 	}
-	kprobe_run_in_place(kp, regs);
+	kprobe_emulate(kp, regs);
 	kprobe_resume_after_insn(kp, regs);
 }
 

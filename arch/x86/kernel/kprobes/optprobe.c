@@ -83,10 +83,10 @@ notrace void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs
 	kprobe_end_hit(nested);
 }
 
-/* True if hits at the site run the displaced instructions in its detour. */
-static __always_inline bool is_detour_used(const struct kprobe *kp)
+/* The copy of the first displaced instruction. */
+static __always_inline kprobe_opcode_t *detour_first_copy(const struct arch_optimized_insn *op)
 {
-	return READ_ONCE(kp->ainsn.boost) != kp->ainsn.insn;
+	return op->insn + first_half->end;
 }
 
 /**
@@ -106,11 +106,11 @@ noinstr unsigned long kprobe_detoured_ip(unsigned long ip)
 
 	for (unsigned int pos = 1; pos < JMP32_INSN_SIZE; pos++) {
 		kp = kprobe_find((void *)ip - pos);
-		if (!kp || !is_detour_used(kp))
+		if (!kp)
 			continue;
 		op = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
-		if (op->copies[pos - 1])
-			return (unsigned long)op->insn + first_half->end + op->copies[pos - 1];
+		if (READ_ONCE(kp->ainsn.boost) == detour_first_copy(op) && op->copies[pos - 1])
+			return (unsigned long)detour_first_copy(op) + op->copies[pos - 1];
 	}
 	return ip;
 }
@@ -279,7 +279,7 @@ static int detour_copy_first_insn(u8 *code, const struct arch_optimized_insn *op
 /* The copy of the second displaced instruction, or the jump back if there is none. */
 static kprobe_opcode_t *detour_rest(const struct arch_optimized_insn *op)
 {
-	return op->insn + first_half->end + op->rest;
+	return detour_first_copy(op) + op->rest;
 }
 
 /*
@@ -409,7 +409,8 @@ void arch_use_detour(struct optimized_kprobe *op, bool use)
 	bool use_next;
 
 	use_next = use && op->optinsn.rest;
-	WRITE_ONCE(ainsn->boost, use ? op->optinsn.insn + first_half->end : ainsn->insn);
+	WRITE_ONCE(ainsn->boost, use ? detour_first_copy(&op->optinsn) :
+					kprobe_boost_ip(&op->kp));
 	WRITE_ONCE(ainsn->next, use_next ? detour_rest(&op->optinsn) : op->kp.addr + ainsn->size);
 }
 
