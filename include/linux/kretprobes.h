@@ -64,6 +64,8 @@ struct kretprobe {
  *		until they are handled.
  * @pool:	The instances of the return probe.
  * @chunk:	The chunk of @pool that the instance belongs to.
+ * @rp:		The return probe. Handlers may use it; see get_kretprobe(), too.
+ * @task:	The task that has made the call.
  * @data:	The private data of the return probe's handlers.
  */
 struct kretprobe_instance {
@@ -76,6 +78,8 @@ struct kretprobe_instance {
 	struct kretprobe_pool *pool;
 	struct kretprobe_chunk *chunk;
 #endif
+	struct kretprobe *rp;
+	struct task_struct *task;
 	char data[];
 };
 

@@ -22,6 +22,7 @@
 /* Link the instance before a stack trace can meet the trampoline. */
 static __always_inline void kretprobe_link_call(struct kretprobe_instance *ri)
 {
+	ri->task = current;
 	ri->llist.next = current->kretprobe_instances.first;
 	WRITE_ONCE(current->kretprobe_instances.first, &ri->llist);
 	barrier();
@@ -55,6 +56,7 @@ static notrace noinline int __kprobes kretprobe_call_entry_handler(struct kretpr
 								   struct kretprobe_instance *ri,
 								   struct pt_regs *regs)
 {
+	ri->task = current;
 	if (rp->entry_handler(ri, regs))
 		kretprobe_put(ri, rp);
 	else

@@ -82,6 +82,7 @@ static int kretprobe_instance_init(void *object, void *context)
 
 	ri->chunk = context;
 	ri->pool = ri->chunk->pool;
+	ri->rp = ri->pool->rp;
 	return 0;
 }
 

@@ -39,6 +39,8 @@ notrace int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 		return 0;
 	}
 	ri = container_of(call, struct kretprobe_instance, node);
+	ri->rp = rp;
+	ri->task = current;
 	if (rp->entry_handler && rp->entry_handler(ri, regs))
 		rethook_recycle(call);
 	else
@@ -57,7 +59,8 @@ static bool kprobe_handler_is_running(struct kprobe *running)
  * return probe from being freed.
  */
 static notrace void __kprobes kretprobe_rethook_handler(struct rethook_node *call, void *data,
-						 unsigned long ret_addr, struct pt_regs *regs)
+						       unsigned long ret_addr,
+						       struct pt_regs *regs)
 {
 	struct kprobe *outer = kprobe_running();
 	struct kretprobe *rp = data;

@@ -10,6 +10,13 @@
 
 static struct test_kretprobe return_probes[5];
 
+/* Note a surprise in the journal, which makes the test fail. */
+static void check_fields(const struct kretprobe_instance *ri)
+{
+	if (ri->rp != get_kretprobe(ri) || ri->task != current)
+		kpt_note('?');
+}
+
 static int entry_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct test_kretprobe *p = container_of(get_kretprobe(ri), struct test_kretprobe, rp);
@@ -18,6 +25,7 @@ static int entry_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 	if (current != kpt_tester)
 		return 0;
 	kpt_note('r' + (p - return_probes));
+	check_fields(ri);
 	return p->on_entry ? p->on_entry(p, ri, regs) : 0;
 }
 
@@ -29,6 +37,7 @@ static int return_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 	if (current != kpt_tester)
 		return 0;
 	kpt_note('R' + (p - return_probes));
+	check_fields(ri);
 	p->value = regs_return_value(regs);
 	p->caller = get_kretprobe_retaddr(ri);
 	if (p->on_return)

@@ -48,7 +48,8 @@ static __always_inline void kretprobe_restore_return(struct pt_regs *regs,
 {
 	*place = last->ret_addr;
 	regs->ip = (unsigned long)last->ret_addr;
-	regs->sp = (unsigned long)(place + 1);
+	/* The trampoline has pushed it after ss. */
+	regs->sp += 2 * sizeof(long);
 	barrier();
 	kretprobe_unlink(last);
 }
@@ -97,8 +98,8 @@ static __always_inline bool kretprobe_handle_usual_return(struct pt_regs *regs,
 
 /**
  * kretprobe_returned() - Handle the return of a return-probed function
- * @regs: The registers, without @ip and @sp. The stack slot after them gets the
- *	original return address.
+ * @regs: The registers, without @ip, and with @sp too low. The stack slot after them
+ *	gets the original return address.
  *
  * __kretprobe_trampoline calls this.
  *
