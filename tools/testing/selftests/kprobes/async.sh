@@ -37,7 +37,7 @@ check_load_and_unload() {	# KIND: slots or detours
 	check "$1: the function in the text completes" module_logged 'read in text: complete'
 	check "$1: the event was hit" [ "$(hits read)" = 1 ]
 	remove_events
-	check "$1: no probe is left" [ -z "$(cat $kprobes/list)" ]
+	check "$1: no probe is left" is_empty $kprobes/list
 }
 
 if [ -e $knob ]; then

@@ -32,7 +32,7 @@ addresses_match_symbols() {	# FILE
 }
 
 plan 29
-check "without probes the list is empty" [ -z "$(cat $kprobes/list)" ]
+check "without probes the list is empty" is_empty $kprobes/list
 for symbol in vfs_read kernel_clone do_nanosleep vfs_write mktime64; do
 	add_event "p:kprobes/$symbol $symbol"
 done

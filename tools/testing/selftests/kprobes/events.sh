@@ -40,5 +40,5 @@ check_error "an event on an unknown function is refused" "Invalid argument" \
 check_error "an event on a blacklisted function is refused" "Invalid argument" \
 	add_event 'p:kprobes/bad get_kprobe'
 remove_events
-check "all events are removed" [ -z "$(cat $tracing/kprobe_events)" ]
+check "all events are removed" is_empty $tracing/kprobe_events
 check_no_probe_is_left

@@ -212,4 +212,4 @@ check_error "a function that is not marked for injection is refused" \
 	"Numerical result out of range" inject kernel_clone
 check_error "a blacklisted function is refused" "Numerical result out of range" \
 	inject get_kprobe
-check "no injection and no probe is left" [ -z "$(cat $fail/inject $kprobes/list)" ]
+check "no injection and no probe is left" is_empty $fail/inject $kprobes/list

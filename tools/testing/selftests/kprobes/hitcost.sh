@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Upper limits of the cost of hits and registrations. They are in instructions, and measured
-# only if an instruction takes a nanosecond, which kp.icount=1 on the command line tells.
+# only if an instruction takes a nanosecond, as kp.icount=1 on the command line says.
 . ./lib.sh
 . ./measure.sh
 

@@ -29,4 +29,4 @@ check "the log has the arguments of a call" log_has ".*\[$$\] clones, flags 0x[0
 check "functions return to their callers with the function graph tracer" calls_with_graph_tracer
 check "the jumper probe is removed" modprobe -r jprobe_example
 check "it has missed no call" log_has 'removed the probe, missed 0'
-check "the list is empty" [ -z "$(cat $kprobes/list)" ]
+check "the list is empty" is_empty $kprobes/list

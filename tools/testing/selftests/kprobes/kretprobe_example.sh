@@ -35,7 +35,7 @@ check "the caller is a system call" log_has ".* returned $child to [a-z0-9_]*(cl
 check "the call has a duration" log_has ".* returned $child .* after [1-9][0-9]* ns"
 check "the return probe is removed" unload_example
 check "it has missed no call" log_has 'removed the return probe of kernel_clone, missed 0'
-check "the list is empty" [ -z "$(cat $kprobes/list)" ]
+check "the list is empty" is_empty $kprobes/list
 /bin/true
 check_error "an unknown function is refused" "$not_found" load_example no_such_function
 check "the log has the reason" \

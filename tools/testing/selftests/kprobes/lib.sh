@@ -84,8 +84,14 @@ check_error() {	# NAME ERROR COMMAND...: the command fails with this error messa
 	report $status "$name"
 }
 
+is_empty() {	# FILE...: they can be read, and nothing is in them
+	content=$(cat "$@") || return
+	echo "$content"
+	[ -z "$content" ]
+}
+
 check_no_probe_is_left() {
-	check "no probe is left" [ -z "$(cat $kprobes/list)" ]
+	check "no probe is left" is_empty $kprobes/list
 }
 
 # The kernel under test

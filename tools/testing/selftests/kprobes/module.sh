@@ -29,7 +29,7 @@ check "an event on the module is added before it is loaded" \
 check "an event on its init text is added" add_event "p:kprobes/init $sample:trace_event_init"
 check "the event on the module is enabled" enable_event thread 1
 check "the event on its init text is enabled" enable_event init 1
-check "no probe is registered yet" [ -z "$(cat $kprobes/list)" ]
+check "no probe is registered yet" is_empty $kprobes/list
 check "the module is loaded" load_sample
 check "the event on its init function was hit" [ "$(hits init)" = 1 ]
 check "the event on its thread is hit" is_hit_once thread
@@ -44,7 +44,7 @@ check "the module is loaded again" load_sample
 check "the event on its init function was hit again" [ "$(hits init)" = 2 ]
 check "the list has the probe on its thread again" is_listed simple_thread
 remove_events
-check "removed events leave no probe" [ -z "$(cat $kprobes/list)" ]
+check "removed events leave no probe" is_empty $kprobes/list
 
 # A module that is loaded, and its freed init text.
 check_error "an event on freed init text is refused" "Invalid argument" \
@@ -60,7 +60,7 @@ unload_sample
 check "the probes of both are [GONE]" all_gone 2
 check "the other module removes its probe" modprobe -r kprobe_example
 remove_events
-check "both probes are removed" [ -z "$(cat $kprobes/list)" ]
+check "both probes are removed" is_empty $kprobes/list
 
 # Jump labels and static calls, which tracepoints have, must not be probed. While a module
 # is loaded, only its own tables list them.

@@ -31,7 +31,7 @@ check "a return event on its init text is added" \
 	add_event "r:kprobes/init $sample:trace_event_init"
 enable_event thread 1
 enable_event init 1
-check "no probe is registered yet" [ -z "$(cat $kprobes/list)" ]
+check "no probe is registered yet" is_empty $kprobes/list
 for load in 1 2; do
 	check "load $load: the module is loaded" load_sample
 	check "load $load: its init function hit its event" [ "$(hits init)" = $load ]
@@ -51,7 +51,7 @@ load_sample
 thread_starts
 check "the event is disabled while the thread runs" enable_event thread 0
 remove_events
-check "the removed event leaves no probe" [ -z "$(cat $kprobes/list)" ]
+check "the removed event leaves no probe" is_empty $kprobes/list
 check "the module is unloaded after that" unload_sample
 check_not "the thread has returned" is_running
 check_no_probe_is_left

@@ -96,7 +96,7 @@ check "some probes are optimised again" [ "$(count_jumps)" -ge 1 ]
 check "the module is unloaded" unload_sample
 check "all probes are [GONE]" all_gone_without_jumps $events
 remove_events
-check "removed events leave no probe" [ -z "$(cat $kprobes/list)" ]
+check "removed events leave no probe" is_empty $kprobes/list
 
 # Unload the module before, while and after its probes are optimised.
 for delay in 0 0.06 0.5; do
