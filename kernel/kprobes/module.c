@@ -12,8 +12,9 @@
 
 /*
  * Text that may be probed: from the notification that a module is coming, when its
- * blacklist is added, to the notification that the module or its init text is going. No
- * notifier tells of a module that is given up before or after. kprobe_mutex.
+ * blacklist is added, to the notification that the module or its init text is
+ * going. Outside of that time, the text of a module can be freed without a notification.
+ * Protected by kprobe_mutex.
  */
 static struct maple_tree known_text = MTREE_INIT(known_text, 0);
 

@@ -32,7 +32,7 @@
 #define OPTIMIZE_DELAY	(HZ / 20)
 
 /*
- * Delay before sites are reconsidered for which no event tells that the reason has ended.
+ * Delay before sites are reconsidered if no event shows that the reason has ended.
  * It doubles after each attempt without success.
  */
 #define RETRY_DELAY	(5 * HZ)
@@ -224,7 +224,7 @@ void optimizer_consider(struct kprobe_site *site)
 	optimizer_kick();
 }
 
-/* No event tells that memory is available again or a debugger's breakpoint is gone. */
+/* No event shows that memory is available again or that a debugger's breakpoint is gone. */
 static bool is_transient(int unfit)
 {
 	return unfit == -ENOMEM || unfit == -EAGAIN;

@@ -62,7 +62,10 @@ void kpt_end_test(struct kunit *test);
 #define EXPECT_CALL(test, place, events)	\
 	kpt_expect_call(test, place, events, __LINE__)
 
-/* The same for TARGET, TRACED, OTHER_TARGET and OTHER_TRACED, in this order. */
+/*
+ * Calls of TARGET, TRACED, OTHER_TARGET and OTHER_TRACED return what they should, and write
+ * the events of the arguments, in this order, to the journal.
+ */
 #define EXPECT_CALLS(test, ...)			\
 	kpt_expect_calls(test, (const char * const [PLACES]) { __VA_ARGS__ }, __LINE__)
 

@@ -100,7 +100,7 @@ static void expect_reliable_trace(struct kunit *test, struct task_struct *task)
 {
 	int length;
 
-	/* It is not exported. */
+	/* A module cannot call stack_trace_save_tsk_reliable(), which is not exported. */
 	if (!IS_BUILTIN(CONFIG_KPROBES_SANITY_TEST) ||
 	    !IS_ENABLED(CONFIG_HAVE_RELIABLE_STACKTRACE))
 		return;

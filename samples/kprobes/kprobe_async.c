@@ -18,7 +18,7 @@
  * must be probed by another user, since a module unregisters its own probes in its exit
  * function.
  *
- * The kernel log tells whether each string instruction has read all bytes.
+ * The kernel log says whether each string instruction has read all bytes.
  *
  * See Documentation/trace/kprobes.rst.
  */

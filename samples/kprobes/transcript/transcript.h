@@ -33,7 +33,7 @@ struct probe {
  * struct return_probe - A return probe
  * @rp:		The return probe.
  * @number:	Its index in return_probes[], which names it in the log.
- * @ignores:	True if the entry handler tells to ignore the call.
+ * @ignores:	True if the entry handler asks for the call to be ignored.
  */
 struct return_probe {
 	struct kretprobe rp;
