@@ -8,7 +8,7 @@ export KERNEL_SRC ACCEL JOBS
 
 help:
 	@echo 'make run           build the kernel, boot it, watch a probe at work'
-	@echo 'make test          everything that can be checked in three quarters of an hour'
+	@echo 'make test          everything that can be checked in 35 minutes (the first time 45)'
 	@echo 'make shell         a shell in the booted guest (Ctrl-A x leaves)'
 	@echo 'make build         the kernel, its modules and the initramfs, in build/obj/guest'
 	@echo 'make reference     the base with its own kprobes, in build/obj/reference'
