@@ -25,10 +25,37 @@ let_allocations_fail() {
 	[ ! -e $failslab ] || { echo N >$failslab/ignore-gfp-wait; echo 0 >$failslab/verbose; }
 }
 
+# All suites of /guest/suites that must run here have run, or print the others.
+suites_have_run() {	# KIND: the tests are "module" or "builtin"
+	machine=$(uname -m)
+	while read -r suite conditions; do
+		[ "$suite" != "#" ] || continue
+		for condition in $conditions; do
+			[ "$condition" = "$1" ] || [ "$condition" = "$machine" ] || continue 2
+		done
+		[ -e "/sys/kernel/debug/kunit/$suite/results" ] || echo "# the suite $suite has not run"
+	done </guest/suites >/tmp/missing
+	cat /tmp/missing
+	[ ! -s /tmp/missing ]
+}
+
 kunit_results() {	# of all suites that have run
 	for suite in /sys/kernel/debug/kunit/*; do
 		part "kunit ${suite##*/}" cat "$suite/results"
 	done
+}
+
+module() { modprobe "$1" >&2; }
+
+# Suites in modules run when they are loaded, the built-in ones ran at boot.
+kunit_modules() {
+	let_allocations_fail
+	for ko in $(find /lib/modules -name test_kprobes.ko -o -path '*/kernel/kprobes/*_test.ko'); do
+		ko=${ko##*/}
+		part "load ${ko%.ko}" module "${ko%.ko}"
+	done
+	part "all suites have run" suites_have_run module
+	kunit_results
 }
 
 # Each with 600 seconds, more than any of them needs.
