@@ -96,9 +96,10 @@ static bool site_has_idle_claim(const struct kprobe_site *site, const struct ftr
 	return site->claimed && !site->has_post;
 }
 
-static struct site_ips *kprobe_ftrace_collect_ips(struct list_head *batch, const struct ftrace_ops *ops,
-				    bool (*wanted)(const struct kprobe_site *site,
-						   const struct ftrace_ops *ops))
+static struct site_ips *
+kprobe_ftrace_collect_ips(struct list_head *batch, const struct ftrace_ops *ops,
+			  bool (*wanted)(const struct kprobe_site *site,
+					 const struct ftrace_ops *ops))
 {
 	struct kprobe_site *site;
 	unsigned int count = 0;
@@ -185,9 +186,10 @@ static void sites_set_ops(struct list_head *batch)
  */
 int ftrace_arm_sites(struct list_head *batch)
 {
-	struct site_ips *plain_in __free(kvfree) = kprobe_ftrace_collect_ips(batch, &plain_ops, site_joins_ops);
-	struct site_ips *ipmodify_in __free(kvfree) = kprobe_ftrace_collect_ips(batch, &ipmodify_ops,
-								  site_joins_ops);
+	struct site_ips *plain_in __free(kvfree) =
+		kprobe_ftrace_collect_ips(batch, &plain_ops, site_joins_ops);
+	struct site_ips *ipmodify_in __free(kvfree) =
+		kprobe_ftrace_collect_ips(batch, &ipmodify_ops, site_joins_ops);
 	int err;
 
 	lockdep_assert_held(&kprobe_mutex);
@@ -232,7 +234,8 @@ void ftrace_relax_sites(struct list_head *batch)
 
 static void kprobe_ftrace_disarm(struct list_head *batch, struct ftrace_ops *ops)
 {
-	struct site_ips *set __free(kvfree) = kprobe_ftrace_collect_ips(batch, ops, site_belongs_to_ops);
+	struct site_ips *set __free(kvfree) =
+		kprobe_ftrace_collect_ips(batch, ops, site_belongs_to_ops);
 	struct kprobe_site *site;
 	unsigned long ip;
 

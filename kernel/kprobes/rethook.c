@@ -58,9 +58,9 @@ static bool kprobe_handler_is_running(struct kprobe *running)
  * Call the return handler. rethook calls this with preemption off, which keeps the
  * return probe from being freed.
  */
-static notrace void __kprobes kretprobe_rethook_handler(struct rethook_node *call, void *data,
-						       unsigned long ret_addr,
-						       struct pt_regs *regs)
+static notrace void __kprobes
+kretprobe_rethook_handler(struct rethook_node *call, void *data, unsigned long ret_addr,
+			  struct pt_regs *regs)
 {
 	struct kprobe *outer = kprobe_running();
 	struct kretprobe *rp = data;

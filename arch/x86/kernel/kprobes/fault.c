@@ -72,7 +72,8 @@ static bool __kprobes is_fault_of_fault_handler(void)
 }
 
 /* Call the fault handlers of @kp, a site or a return probe's. They run as a hit does. */
-static bool __kprobes kprobe_call_fault_handlers(struct kprobe *kp, struct pt_regs *regs, int trapnr)
+static bool __kprobes kprobe_call_fault_handlers(struct kprobe *kp, struct pt_regs *regs,
+						 int trapnr)
 {
 	unsigned int outer = raw_cpu_read(fault_context);
 	bool outermost = !kprobe_running();
