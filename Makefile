@@ -12,6 +12,7 @@ help:
 	@echo 'make shell         a shell in the booted guest (Ctrl-A x leaves)'
 	@echo 'make build         the kernel, its modules and the initramfs, in build/obj/guest'
 	@echo 'make reference     the base with its own kprobes, in build/obj/reference'
+	@echo 'make test-i386     kprobes on i386: build, boot, compare (45 minutes the first time)'
 	@echo 'make ftrace        the kernel'"'"'s own tests of tracing, on that and on ours'
 	@echo 'make bench         both measured, side by side: 10 minutes; QUICK=1: 5 minutes'
 	@echo 'make tree          the kernel tree only, in build/tree'
@@ -62,6 +63,10 @@ shell: build
 test: packages
 	@dev/test
 
+test-i386: PACKAGES = --i386
+test-i386: packages
+	@dev/test --i386
+
 harness-test: build
 	@dev/selftest/harness
 
@@ -93,5 +98,5 @@ series-check: series
 clean:
 	rm -rf build
 
-.PHONY: help packages tree build run reference ftrace bench shell test hitpath transcript modes configs harness-test lint cross
+.PHONY: help packages tree build run reference ftrace bench shell test test-i386 hitpath transcript modes configs harness-test lint cross
 .PHONY: series series-check clean
