@@ -11,7 +11,7 @@
 static struct test_kretprobe return_probes[5];
 
 /* Note a surprise in the journal, which makes the test fail. */
-static void check_fields(const struct kretprobe_instance *ri)
+static void check_fields(struct kretprobe_instance *ri)
 {
 	if (ri->rp != get_kretprobe(ri) || ri->task != current)
 		kpt_note('?');
