@@ -3,20 +3,28 @@
 #include <linux/sched.h>
 #include <linux/time.h>
 
+#include <asm/asm.h>
 #include <asm/unwind.h>
 
 #include "frames.h"
 #include "functions.h"
 
-KPT_ASM_FUNCTION(kprobes_test_frame,
-		 "push %rbx\n"
-		 "push %r12\n"
-		 "lea 1(%rdi), %rax\n"
-		 "pop %r12\n"
-		 "pop %rbx\n"
-		 RETURN);
-
+/* A register that functions preserve, and where the instructions of kprobes_test_frame() are. */
+#ifdef CONFIG_X86_64
+#define SAVED_REG	"r12"
 const unsigned int kpt_frame_offsets[FRAME_INSNS] = { 0, 1, 3, 7, 9, 10 };
+#else
+#define SAVED_REG	"esi"
+const unsigned int kpt_frame_offsets[FRAME_INSNS] = { 0, 1, 2, 5, 6, 7 };
+#endif
+
+KPT_ASM_FUNCTION(kprobes_test_frame,
+		 "push %" _ASM_BX "\n"
+		 "push %" SAVED_REG "\n"
+		 "lea 1(%" _ASM_ARG1 "), %" _ASM_AX "\n"
+		 "pop %" SAVED_REG "\n"
+		 "pop %" _ASM_BX "\n"
+		 RETURN);
 
 const struct place kpt_frame_place = {
 	"kprobes_test_frame", kprobes_test_frame, kprobes_test_frame, ARG + 1

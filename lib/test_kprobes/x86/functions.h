@@ -25,6 +25,13 @@
 
 #define ENDBR_SIZE	(IS_ENABLED(CONFIG_X86_KERNEL_IBT) ? ENDBR_INSN_SIZE : 0)
 
+/* The first argument of a function, as a member of struct pt_regs. */
+#ifdef CONFIG_X86_64
+#define ARG1_REG	di
+#else
+#define ARG1_REG	ax
+#endif
+
 /* A return that is one instruction, not a jump to a thunk. */
 #define RETURN		ANNOTATE_RETPOLINE_SAFE "ret\n"
 

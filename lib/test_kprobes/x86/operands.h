@@ -6,10 +6,12 @@
 #include <linux/percpu.h>
 #include <linux/stddef.h>
 
+#include <asm/asm.h>
 #include <asm/current.h>
 
+/* The operand of CMPXCHG16B, on i386 of CMPXCHG8B. */
 struct pair {
-	u64 word[2];
+	unsigned long word[2];
 };
 
 DECLARE_PER_CPU(u64, kprobes_test_number);	/* 7 if no test is running */
@@ -17,18 +19,31 @@ DECLARE_PER_CPU_ALIGNED(struct pair, kprobes_test_pair);
 
 /* Without SMP, per-CPU variables are plain ones. */
 #ifdef CONFIG_SMP
-#define GS			"%gs:"
+#define GS			"%" __stringify(__percpu_seg) ":"
 #else
 #define GS			""
 #endif
-#define THIS_CPU(var)		GS var "(%rip)"
+
+/* A variable: relative to ip if there are such operands, else by its address. */
+#ifdef CONFIG_X86_64
+#define VARIABLE(var)		var "(%rip)"
+#else
+#define VARIABLE(var)		var
+#endif
+#define THIS_CPU(var)		GS VARIABLE(var)
 
 #define NUMBER_HERE		THIS_CPU("kprobes_test_number")
 #define PAIR_HERE		THIS_CPU("kprobes_test_pair")
 
-static_assert(offsetof(struct pcpu_hot, preempt_count) == 8);
+/* Offsets in struct pcpu_hot, for assembly. */
+#ifdef CONFIG_X86_64
+#define PREEMPT_COUNT_OFFSET	8
+#else
+#define PREEMPT_COUNT_OFFSET	4
+#endif
+static_assert(offsetof(struct pcpu_hot, preempt_count) == PREEMPT_COUNT_OFFSET);
 
 /* The lowest byte of preempt_count. The highest bit is PREEMPT_NEED_RESCHED. */
-#define COUNT_HERE		THIS_CPU("pcpu_hot + 8")
+#define COUNT_HERE		THIS_CPU("pcpu_hot + " __stringify(PREEMPT_COUNT_OFFSET))
 
 #endif /* _TEST_KPROBES_X86_OPERANDS_H */

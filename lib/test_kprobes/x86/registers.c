@@ -29,28 +29,37 @@ int kpt_act_see_and_change(struct test_probe *p, struct pt_regs *regs)
 static void post_change(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
 {
 	kpt_post_handler(kp, regs, flags);
-	regs->r12 = regs->ax;
+	regs->SPARE_REG = regs->ax;
 	regs->flags |= X86_EFLAGS_CF;
 }
+
+/* Offsets of a register in struct pt_regs and in struct cpu_state. */
+struct seen_register {
+	size_t in_regs;
+	size_t in_state;
+};
+
+#define SEEN_REGISTER(reg)	{ offsetof(struct pt_regs, reg), offsetof(struct cpu_state, reg) }
+
+static const struct seen_register seen_registers[] = {
+	SEEN_REGISTER(ax), SEEN_REGISTER(bx), SEEN_REGISTER(cx), SEEN_REGISTER(dx),
+	SEEN_REGISTER(si), SEEN_REGISTER(di), SEEN_REGISTER(bp),
+#ifdef CONFIG_X86_64
+	SEEN_REGISTER(r8), SEEN_REGISTER(r9), SEEN_REGISTER(r10), SEEN_REGISTER(r11),
+	SEEN_REGISTER(r12), SEEN_REGISTER(r13), SEEN_REGISTER(r14), SEEN_REGISTER(r15),
+#endif
+};
 
 /* Expect that the handler has seen the registers that were @given. */
 void kpt_expect_seen(struct kunit *test, const struct cpu_state *given)
 {
-	KUNIT_EXPECT_EQ(test, kpt_seen.ax, given->ax);
-	KUNIT_EXPECT_EQ(test, kpt_seen.bx, given->bx);
-	KUNIT_EXPECT_EQ(test, kpt_seen.cx, given->cx);
-	KUNIT_EXPECT_EQ(test, kpt_seen.dx, given->dx);
-	KUNIT_EXPECT_EQ(test, kpt_seen.si, given->si);
-	KUNIT_EXPECT_EQ(test, kpt_seen.di, given->di);
-	KUNIT_EXPECT_EQ(test, kpt_seen.bp, given->bp);
-	KUNIT_EXPECT_EQ(test, kpt_seen.r8, given->r8);
-	KUNIT_EXPECT_EQ(test, kpt_seen.r9, given->r9);
-	KUNIT_EXPECT_EQ(test, kpt_seen.r10, given->r10);
-	KUNIT_EXPECT_EQ(test, kpt_seen.r11, given->r11);
-	KUNIT_EXPECT_EQ(test, kpt_seen.r12, given->r12);
-	KUNIT_EXPECT_EQ(test, kpt_seen.r13, given->r13);
-	KUNIT_EXPECT_EQ(test, kpt_seen.r14, given->r14);
-	KUNIT_EXPECT_EQ(test, kpt_seen.r15, given->r15);
+	for (unsigned int i = 0; i < ARRAY_SIZE(seen_registers); i++) {
+		const struct seen_register *r = &seen_registers[i];
+
+		KUNIT_EXPECT_EQ_MSG(test, *(unsigned long *)((void *)&kpt_seen + r->in_regs),
+				    *(unsigned long *)((void *)given + r->in_state),
+				    "register %u", i);
+	}
 	KUNIT_EXPECT_EQ(test, kpt_seen.flags & ~X86_EFLAGS_RF, given->flags);
 }
 
@@ -88,21 +97,24 @@ static void handlers_see_and_change_registers(struct kunit *test)
 {
 	for (unsigned int i = 0; i < 4; i++) {
 		bool post = i / 2;
+		unsigned long spare;
 
+		kpt_set_input(i);
+		spare = kpt_state.SPARE_REG;
 		run_changed(test, kpt_find_snippet("add"), post, i, 1000);
 		KUNIT_EXPECT_EQ(test, kpt_state.ax, INPUT_WORD(0) + 1000);
-		KUNIT_EXPECT_EQ(test, kpt_state.r12, post ? kpt_state.ax : INPUT_WORD(11));
+		KUNIT_EXPECT_EQ(test, kpt_state.SPARE_REG, post ? kpt_state.ax : spare);
 		KUNIT_EXPECT_EQ(test, kpt_state.flags & X86_EFLAGS_CF, post);
 
-		run_changed(test, kpt_find_snippet("jrcxz"), post, i, 0);
-		KUNIT_EXPECT_EQ(test, kpt_state.r14, 2);
-		run_changed(test, kpt_find_snippet("jrcxz"), post, i, 1);
-		KUNIT_EXPECT_EQ(test, kpt_state.r14, 1);
+		run_changed(test, kpt_find_snippet(JCXZ_SNIPPET), post, i, 0);
+		KUNIT_EXPECT_EQ(test, kpt_state.MARK_REG, 2);
+		run_changed(test, kpt_find_snippet(JCXZ_SNIPPET), post, i, 1);
+		KUNIT_EXPECT_EQ(test, kpt_state.MARK_REG, 1);
 		KUNIT_EXPECT_EQ(test, kpt_state.flags & X86_EFLAGS_CF, post);
 
 		run_changed(test, kpt_find_snippet("fault_load"), post, i, 0);
 		KUNIT_EXPECT_EQ(test, kpt_state.ax, kpt_state.memory[3]);
-		KUNIT_EXPECT_EQ(test, kpt_state.r12, post ? kpt_state.ax : INPUT_WORD(11));
+		KUNIT_EXPECT_EQ(test, kpt_state.SPARE_REG, post ? kpt_state.ax : spare);
 		KUNIT_EXPECT_EQ(test, kpt_state.flags & X86_EFLAGS_CF, post);
 	}
 }

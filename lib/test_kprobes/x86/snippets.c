@@ -11,72 +11,7 @@
 
 #include "snippets.h"
 
-KPT_ASM_FUNCTION(kprobes_test_run,
-		 "push %rbp\n"
-		 "push %rbx\n"
-		 "push %r12\n"
-		 "push %r13\n"
-		 "push %r14\n"
-		 "push %r15\n"
-		 "pushfq\n"
-		 "push %rdi\n"
-		 "push %rsi\n"
-		 "pushq 120(%rdi)\n"
-		 "popfq\n"
-		 "mov (%rdi), %rax\n"
-		 "mov 8(%rdi), %rbx\n"
-		 "mov 16(%rdi), %rcx\n"
-		 "mov 24(%rdi), %rdx\n"
-		 "mov 32(%rdi), %rsi\n"
-		 "mov 48(%rdi), %rbp\n"
-		 "mov 56(%rdi), %r8\n"
-		 "mov 64(%rdi), %r9\n"
-		 "mov 72(%rdi), %r10\n"
-		 "mov 80(%rdi), %r11\n"
-		 "mov 88(%rdi), %r12\n"
-		 "mov 96(%rdi), %r13\n"
-		 "mov 104(%rdi), %r14\n"
-		 "mov 112(%rdi), %r15\n"
-		 "mov 40(%rdi), %rdi\n"
-		 ANNOTATE_RETPOLINE_SAFE
-		 "call *(%rsp)\n"
-		 ".Lkprobes_test_returned:\n"
-		 "xchg %rdi, 8(%rsp)\n"
-		 "mov %rax, (%rdi)\n"
-		 "mov %rbx, 8(%rdi)\n"
-		 "mov %rcx, 16(%rdi)\n"
-		 "mov %rdx, 24(%rdi)\n"
-		 "mov %rsi, 32(%rdi)\n"
-		 "mov %rbp, 48(%rdi)\n"
-		 "mov %r8, 56(%rdi)\n"
-		 "mov %r9, 64(%rdi)\n"
-		 "mov %r10, 72(%rdi)\n"
-		 "mov %r11, 80(%rdi)\n"
-		 "mov %r12, 88(%rdi)\n"
-		 "mov %r13, 96(%rdi)\n"
-		 "mov %r14, 104(%rdi)\n"
-		 "mov %r15, 112(%rdi)\n"
-		 "pushfq\n"
-		 "popq 120(%rdi)\n"
-		 "pop %rax\n"
-		 "pop %rax\n"
-		 "mov %rax, 40(%rdi)\n"
-		 "popfq\n"
-		 "pop %r15\n"
-		 "pop %r14\n"
-		 "pop %r13\n"
-		 "pop %r12\n"
-		 "pop %rbx\n"
-		 "pop %rbp\n"
-		 ASM_RET);
-STACK_FRAME_NON_STANDARD_FP(kprobes_test_run);
-
-KPT_ASM_FUNCTION(kprobes_test_callee,
-		 "mov (%rsp), %r13\n"
-		 "lea 1(%rax), %rax\n"
-		 RETURN);
-
-/* A word for operands relative to ip. */
+/* A word for operands relative to ip, or by their address. */
 asm(".pushsection .data\n"
 	".balign 8\n"
 	".globl kprobes_test_cell\n"
@@ -91,12 +26,12 @@ asm(".pushsection .data\n"
 #define SNIPPET_WITH_TARGET(name, before, insn, after, target)		\
 	__SNIPPET("snippets", "kprobes_test_", name, before, insn, after, target)
 
-/* A branch to label 1 of the snippet. r14 shows whether it was taken. */
+/* A branch to label 1 of the snippet. MARK_REG shows whether it was taken. */
 #define BRANCH_SNIPPET(name, insn)					\
 	SNIPPET_WITH_TARGET(name, "", insn,				\
-			    "mov $1, %r14d\n" RETURN			\
+			    "mov $1, " MARK_OPERAND "\n" RETURN		\
 			    "int3\n"					\
-			    "1: mov $2, %r14d\n" RETURN,		\
+			    "1: mov $2, " MARK_OPERAND "\n" RETURN,	\
 			    "1b - 880b")
 
 /* A call of kprobes_test_callee(). */
@@ -115,28 +50,9 @@ asm(".pushsection .data\n"
 SNIPPET_TABLE_LABEL("snippets", "snippets");
 
 /* Run as a copy. */
-SNIPPET("add", "", "add %rdx, %rax", "");
-SNIPPET("adc", "", "adc $0x12345678, %rax", "");
-SNIPPET("imul", "", "imul $77, %rbx, %rax", "");
-SNIPPET("push", "", "push %rdx", "pop %rax");
-SNIPPET("push_mem", "", "push (%rsi)", "pop %rax");
-SNIPPET("pop", "push %rdx", "pop %rax", "");
-SNIPPET("leave", "push %rbp\n mov %rsp, %rbp", "leave", "");
-SNIPPET("xchg", "", "xchg %rdx, %rax", "");
-SNIPPET("inc_mem", "", "lock incq (%rsi)", "");
-SNIPPET("store", "", "mov %rdx, 8(%rsi)", "");
-SNIPPET("load", "", "mov (%rsi, %rcx, 8), %rax", "");
-SNIPPET("cmov", "", "cmovz %rdx, %rax", "");
 SNIPPET("setc", "", "setc %al", "");
 SNIPPET("std", "", "std", "cld");
-SNIPPET("rep_stos", "lea (%rsi), %rdi", "rep stosb", "");
-SNIPPET("lea_rip", "", "lea 0x40(%rip), %rax", "");
-SNIPPET("load_rip", "", "mov kprobes_test_cell(%rip), %rax", "");
-SNIPPET("compare_rip", "", "cmpl $0x55667788, kprobes_test_cell(%rip)", "");
 SNIPPET("lfence", "", "lfence", "");
-SNIPPET("push_sp", "", "push %rsp", "pop %rax\n sub %rsp, %rax");
-SNIPPET("pop_mem", "push %rdx", "popq 8(%rsi)", "");
-SNIPPET("add_sp", "push %rdx", "lea 8(%rsp), %rsp", "");
 
 /* Emulated. */
 BRANCH_SNIPPET("je", "je 1f");
@@ -153,26 +69,14 @@ BRANCH_SNIPPET("jnp_near", "{disp32} jnp 1f");
 BRANCH_SNIPPET("loop", "loop 1f");
 BRANCH_SNIPPET("loope", "loope 1f");
 BRANCH_SNIPPET("loopne", "loopne 1f");
-BRANCH_SNIPPET("loop_ecx", "addr32 loop 1f");
-BRANCH_SNIPPET("jrcxz", "jrcxz 1f");
 BRANCH_SNIPPET("jecxz", "jecxz 1f");
 JUMP_SNIPPET("jmp", "", "jmp kprobes_test_callee");
-JUMP_SNIPPET("jmp_reg", "lea kprobes_test_callee(%rip), %r11", INDIRECT "jmp *%r11");
-JUMP_SNIPPET("jmp_mem", STORE_CALLEE, INDIRECT "jmp *8(%rsi)");
-JUMP_SNIPPET("jmp_mem_index", STORE_CALLEE, INDIRECT "jmp *(%rsi, %rcx, 8)");
 CALL_SNIPPET("call", "", "call kprobes_test_callee");
-CALL_SNIPPET("call_reg", "lea kprobes_test_callee(%rip), %rbx", INDIRECT "call *%rbx");
-CALL_SNIPPET("call_mem", STORE_CALLEE, INDIRECT "call *(%rsi)");
-CALL_SNIPPET("call_mem_index", STORE_CALLEE, INDIRECT "call *(%rsi, %rcx, 8)");
 RETURN_SNIPPET("ret", "ret");
 RETURN_SNIPPET("ret_imm", "ret $0");
 SNIPPET("nop", "", "nop", "");
-SNIPPET("nopl", "", "nopl 8(%rax, %rax)", "");
 SNIPPET("cli", "", "cli", "");
 SNIPPET("sti", "", "sti", "nop");
-SNIPPET("pushf", "", "pushfq", "pop %rax");
-SNIPPET("popf", "pushq $0xad7", "popfq", "");
-SNIPPET("popf_off", "pushq $0x046", "popfq", "");
 
 /*
  * Run as a copy, but stepped if there is a post handler: its stub in the slot would run
@@ -180,16 +84,14 @@ SNIPPET("popf_off", "pushq $0x046", "popfq", "");
  */
 SNIPPET("mov_es", "mov %es, %eax", "mov %eax, %es", "");
 SNIPPET("mov_ds", "mov %ds, %eax", "mov %eax, %ds", "");
-SNIPPET("mov_cr0", "mov %cr0, %rbx", "mov %rbx, %cr0", "");
 SNIPPET("clts", "", "clts", "");
 
-/* Stepped, as there are fixups for their faults. di is a good address, or a bad one. */
-SNIPPET("fault_load", "", "mov (%rdi), %rax",
-	RETURN "int3\n 1: mov $-1, %rbx\n" _ASM_EXTABLE(881b, 1b));
-SNIPPET("fault_store", "", "mov %rdx, (%rdi)",
-	RETURN "int3\n 1: mov $-1, %rbx\n" _ASM_EXTABLE(881b, 1b));
-SNIPPET("fault_user", ASM_STAC, "mov (%rdi), %rax",
-	ASM_CLAC RETURN "int3\n 1:\n" ASM_CLAC "mov $-1, %rbx\n" _ASM_EXTABLE_UA(881b, 1b));
+#ifdef CONFIG_X86_64
+#include "snippet_code_64.h"
+#else
+#include "snippet_code_32.h"
+#endif
+STACK_FRAME_NON_STANDARD_FP(kprobes_test_run);
 
 SNIPPET_TABLE_LABEL("snippets", "snippets_end");
 
@@ -233,7 +135,7 @@ unsigned long kpt_snippet_return_address(void)
 	return ret->code + ret->target;
 }
 
-static const u64 input_flags[INPUT_FLAGS] = {
+static const unsigned long input_flags[INPUT_FLAGS] = {
 	0, X86_EFLAGS_CF, X86_EFLAGS_ZF, X86_EFLAGS_SF, X86_EFLAGS_OF, X86_EFLAGS_PF,
 	X86_EFLAGS_DF, X86_EFLAGS_SF | X86_EFLAGS_OF,
 	X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF | X86_EFLAGS_ZF | X86_EFLAGS_SF |
@@ -245,7 +147,7 @@ struct cpu_state kpt_state;
 /* Set kpt_state to input number @input, with interrupts on if that is even. */
 void kpt_set_input(unsigned int input)
 {
-	u64 *word = &kpt_state.ax;
+	unsigned long *word = (unsigned long *)&kpt_state;
 
 	for (unsigned int i = 0; i < sizeof(kpt_state) / sizeof(*word); i++)
 		word[i] = INPUT_WORD(i);
@@ -279,7 +181,8 @@ void kpt_run_snippet(const struct snippet *snippet)
 void kpt_expect_state(struct kunit *test, const struct cpu_state *expected, const char *how,
 		      unsigned int input)
 {
-	const u64 *want = &expected->ax, *got = &kpt_state.ax;
+	const unsigned long *want = (const unsigned long *)expected;
+	const unsigned long *got = (const unsigned long *)&kpt_state;
 
 	if (!memcmp(expected, &kpt_state, sizeof(kpt_state)))
 		return;

@@ -12,25 +12,21 @@
 #include <linux/stddef.h>
 #include <linux/types.h>
 
+#include <asm/asm.h>
+
 #include <kunit/test.h>
 
 #include "../probes.h"
 #include "functions.h"
 
-/* The registers and the memory that a snippet starts with, and what it leaves there. */
-struct cpu_state {
-	u64 ax, bx, cx, dx, si, di, bp;
-	u64 r8, r9, r10, r11, r12, r13, r14, r15;
-	u64 flags;
-	u64 memory[8];	/* si points to the middle, di to the word below */
-};
-
-static_assert(offsetof(struct cpu_state, di) == 40);
-static_assert(offsetof(struct cpu_state, r8) == 56);
-static_assert(offsetof(struct cpu_state, flags) == 120);
+#ifdef CONFIG_X86_64
+#include "snippets_64.h"
+#else
+#include "snippets_32.h"
+#endif
 
 /* What register @n of cpu_state holds at first, counted from 0. */
-#define INPUT_WORD(n)	(0x0101010101010101 * ((n) + 1))
+#define INPUT_WORD(n)	(~0UL / 0xff * ((n) + 1))
 
 /* Run the code at @code with @state, and store there what it leaves. */
 void kprobes_test_run(struct cpu_state *state, unsigned long code);
@@ -81,7 +77,7 @@ extern const struct snippet kprobes_test_snippets[], kprobes_test_snippets_end[]
 	    "883:	.asciz \"\\name\"\n"				\
 	    ".popsection\n"						\
 	    SNIPPET_TABLE(table,					\
-			  "	.quad \\prefix\\name, 883b\n"		\
+			  _ASM_PTR "\\prefix\\name, 883b\n"		\
 			  "	.long 881b - 880b, 882b - 881b\n"	\
 			  "	.long " target ", 0\n")			\
 	    ".endr\n"							\
@@ -95,15 +91,8 @@ extern const struct snippet kprobes_test_snippets[], kprobes_test_snippets_end[]
 			  "kprobes_test_\\label:\n")			\
 	    ".endr\n")
 
-/* Where snippets jump to or call: add 1 to ax, and leave the return address in r13. */
+/* Where snippets jump to or call: add 1 to ax, and leave the return address in CALLER_REG. */
 void kprobes_test_callee(void);
-
-/* Store the address of kprobes_test_callee() at the three words from si on. */
-#define STORE_CALLEE							\
-	"lea kprobes_test_callee(%rip), %rax\n"				\
-	"mov %rax, (%rsi)\n"						\
-	"mov %rax, 8(%rsi)\n"						\
-	"mov %rax, 16(%rsi)\n"
 
 #define INPUT_COUNTS	3	/* values of cx */
 #define INPUT_FLAGS	9	/* values of flags, each with interrupts off and on */
