@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The entry of a function: with ENDBR, with the call of ftrace, or with neither. */
+#include <asm/asm.h>
 #include <asm/text-patching.h>
 
 #include "../probes.h"
@@ -9,7 +10,7 @@
 void kprobes_test_plain(void);
 
 __KPT_ASM_FUNCTION(kprobes_test_plain,
-		   "nopl 8(%rax, %rax)\n"
+		   "nopl 8(%" _ASM_AX ", %" _ASM_AX ")\n"
 		   ASM_RET);
 
 /*

@@ -6,6 +6,7 @@
 #include <linux/uaccess.h>
 
 #include <asm/asm.h>
+#include <asm/segment.h>
 #include <asm/trapnr.h>
 
 #include "../optimize.h"
@@ -13,19 +14,22 @@
 #include "functions.h"
 
 /* Return what is at @cell, and 2. A jump displaces the load and the next instruction. */
-u64 kprobes_test_load_cell(u64 *cell);
+unsigned long kprobes_test_load_cell(unsigned long *cell);
 
 KPT_ASM_FUNCTION(kprobes_test_load_cell,
-		 "mov (%rdi), %rax\n"
-		 "lea 1(%rax), %rax\n"
-		 "lea 1(%rax), %rax\n"
+		 "mov (%" _ASM_ARG1 "), %" _ASM_AX "\n"
+		 "lea 1(%" _ASM_AX "), %" _ASM_AX "\n"
+		 "lea 1(%" _ASM_AX "), %" _ASM_AX "\n"
 		 RETURN);
 
-#define LOAD_SIZE	3	/* of the load in these functions */
+/* The size of the load in these functions. */
+#define LOAD_SIZE	(IS_ENABLED(CONFIG_X86_64) ? 3 : 2)
+
 #define LOADED		40
 #define FIXED_UP	99
 
-static u64 cell = LOADED;
+static unsigned long cell = LOADED;
+static unsigned long *good_address;
 
 enum reaction { PASS, REPAIR, SKIP };
 
@@ -47,7 +51,7 @@ static int on_fault(struct kprobe *kp, struct pt_regs *regs, int trapnr)
 	ip_seen = regs->ip;
 	switch (reaction) {
 	case REPAIR:
-		regs->di = (unsigned long)&cell;
+		regs->ARG1_REG = (unsigned long)good_address;
 		return 1;
 	case SKIP:
 		regs->ip += LOAD_SIZE;
@@ -59,11 +63,11 @@ static int on_fault(struct kprobe *kp, struct pt_regs *regs, int trapnr)
 }
 
 /* Like kprobes_test_load_cell(), but a fault of the load is fixed up: return FIXED_UP. */
-u64 kprobes_test_load_fixed_up(u64 *cell);
+unsigned long kprobes_test_load_fixed_up(unsigned long *cell);
 
 KPT_ASM_FUNCTION(kprobes_test_load_fixed_up,
-		 "880:	mov (%rdi), %rax\n"
-		 "lea 2(%rax), %rax\n"
+		 "880:	mov (%" _ASM_ARG1 "), %" _ASM_AX "\n"
+		 "lea 2(%" _ASM_AX "), %" _ASM_AX "\n"
 		 RETURN
 		 "881:	mov $" __stringify(FIXED_UP) ", %eax\n"
 		 RETURN
@@ -80,7 +84,7 @@ KPT_ASM_FUNCTION(kprobes_test_load_fixed_up,
 struct load_path {
 	const char *desc;
 	const char *symbol;
-	u64 (*call)(u64 *cell);
+	unsigned long (*call)(unsigned long *cell);
 	bool post;
 	bool jump;
 };
@@ -103,6 +107,7 @@ static struct kprobe *register_on_path(struct kunit *test, const struct load_pat
 	struct kprobe *a = path->post ? kpt_post_probe('a', path->symbol) :
 					kpt_probe('a', path->symbol);
 
+	good_address = &cell;
 	a->fault_handler = on_fault;
 	ASSERT_REGISTERED(test, a);
 	if (path->jump)
@@ -111,15 +116,27 @@ static struct kprobe *register_on_path(struct kunit *test, const struct load_pat
 }
 
 static void expect_load(struct kunit *test, const struct load_path *path, void *address,
-			u64 result, const char *events)
+			unsigned long result, const char *events)
 {
-	u64 (*load)(u64 *cell) = path->call;
+	unsigned long (*load)(unsigned long *cell) = path->call;
 
 	OPTIMIZER_HIDE_VAR(load);
 	kpt_clear_journal();
 	KUNIT_EXPECT_EQ_MSG(test, load(address), result, "reaction %d", reaction);
 	KUNIT_EXPECT_STREQ_MSG(test, kpt_journal, events, "reaction %d", reaction);
 }
+
+/* Where a load faults, and how. On i386, each address is in the segments of the kernel. */
+static const struct {
+	void *address;
+	int trapnr;
+} bad_addresses[] = {
+	{ BAD_ADDRESS, X86_TRAP_PF },
+	{ NULL, X86_TRAP_PF },
+#ifdef CONFIG_X86_64
+	{ (void *)BIT(63), X86_TRAP_GP },
+#endif
+};
 
 /* Once the fault is repaired, the instruction is executed, and hit, again. */
 static void fault_handler_handles_faults_of_the_instruction(struct kunit *test)
@@ -129,18 +146,51 @@ static void fault_handler_handles_faults_of_the_instruction(struct kunit *test)
 
 	expect_load(test, path, &cell, LOADED + 2, path->post ? "aA" : "a");
 	reaction = REPAIR;
-	expect_load(test, path, BAD_ADDRESS, LOADED + 2, path->post ? "afaA" : "afa");
-	KUNIT_EXPECT_EQ(test, trap_seen, X86_TRAP_PF);
-	KUNIT_EXPECT_EQ(test, ip_seen, (unsigned long)a->addr);
-	expect_load(test, path, NULL, LOADED + 2, path->post ? "afaA" : "afa");
-	expect_load(test, path, (void *)BIT(63), LOADED + 2, path->post ? "afaA" : "afa");
-	KUNIT_EXPECT_EQ(test, trap_seen, X86_TRAP_GP);
+	for (unsigned int i = 0; i < ARRAY_SIZE(bad_addresses); i++) {
+		expect_load(test, path, bad_addresses[i].address, LOADED + 2,
+			    path->post ? "afaA" : "afa");
+		KUNIT_EXPECT_EQ(test, trap_seen, bad_addresses[i].trapnr);
+		KUNIT_EXPECT_EQ(test, ip_seen, (unsigned long)a->addr);
+	}
 
 	/* The instruction has not run, so no post handler is called. */
 	reaction = SKIP;
 	expect_load(test, path, BAD_ADDRESS, LOADED + 2, "af");
 	expect_load(test, path, &cell, LOADED + 2, path->post ? "aA" : "a");
 	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+}
+
+/* Load ES with the selector at @cell, and return LOADED + 2. */
+unsigned long kprobes_test_load_selector(unsigned long *cell);
+
+KPT_ASM_FUNCTION(kprobes_test_load_selector,
+		 "mov (%" _ASM_ARG1 "), %es\n"
+		 "mov $" __stringify(LOADED) " + 2, %eax\n"
+		 RETURN);
+
+static const struct load_path selector_paths[] = {
+	{ "boosted", "kprobes_test_load_selector", kprobes_test_load_selector },
+	{ "stepped, post", "kprobes_test_load_selector", kprobes_test_load_selector,
+	  .post = true },
+	{ "jump", "kprobes_test_load_selector", kprobes_test_load_selector, .jump = true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(selector_path, selector_paths, desc);
+
+/* General protection faults: the one selector is that of ES, the other beyond the GDT. */
+static void fault_handler_handles_bad_selectors(struct kunit *test)
+{
+	const struct load_path *path = test->param_value;
+	struct kprobe *a = register_on_path(test, path);
+	unsigned long selector, bad_selector = 0xfff8;
+
+	savesegment(es, selector);
+	expect_load(test, path, &selector, LOADED + 2, path->post ? "aA" : "a");
+	good_address = &selector;
+	reaction = REPAIR;
+	expect_load(test, path, &bad_selector, LOADED + 2, path->post ? "afaA" : "afa");
+	KUNIT_EXPECT_EQ(test, trap_seen, X86_TRAP_GP);
+	KUNIT_EXPECT_EQ(test, ip_seen, (unsigned long)a->addr);
 }
 
 /* Where there is a fixup: otherwise the kernel would not survive the fault. */
@@ -154,8 +204,11 @@ static void unhandled_fault_is_fixed_up(struct kunit *test)
 		if (path->call != kprobes_test_load_fixed_up)
 			continue;
 		a = register_on_path(test, path);
-		expect_load(test, path, BAD_ADDRESS, FIXED_UP, "af");
-		expect_load(test, path, (void *)BIT(63), FIXED_UP, "af");
+		for (unsigned int j = 0; j < ARRAY_SIZE(bad_addresses); j++) {
+			/* SMAP violations are not fixed up. */
+			if (bad_addresses[j].address)
+				expect_load(test, path, bad_addresses[j].address, FIXED_UP, "af");
+		}
 		unregister_kprobe(a);
 		a->addr = NULL;
 	}
@@ -190,7 +243,7 @@ static void first_fault_handler_that_handles_is_the_last(struct kunit *test)
 
 static void load_bad_address(void)
 {
-	u64 (*load)(u64 *cell) = kprobes_test_load_cell;
+	unsigned long (*load)(unsigned long *cell) = kprobes_test_load_cell;
 
 	OPTIMIZER_HIDE_VAR(load);
 	kpt_note(load(BAD_ADDRESS) == LOADED + 2 ? '+' : '!');
@@ -295,6 +348,7 @@ static void break_handler_handles_breakpoints_of_handlers(struct kunit *test)
 
 static struct kunit_case kprobes_x86_fault_handlers_cases[] = {
 	KUNIT_CASE_PARAM(fault_handler_handles_faults_of_the_instruction, load_path_gen_params),
+	KUNIT_CASE_PARAM(fault_handler_handles_bad_selectors, selector_path_gen_params),
 	KUNIT_CASE(unhandled_fault_is_fixed_up),
 	KUNIT_CASE(fault_handler_of_a_disabled_probe_is_not_called),
 	KUNIT_CASE(first_fault_handler_that_handles_is_the_last),

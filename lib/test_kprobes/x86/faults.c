@@ -20,9 +20,16 @@ struct fault {
 	unsigned long address;
 };
 
+/* A selector beyond the end of the GDT. */
+static const u16 bad_selector = 0xfff8;
+
 static const struct fault faults[] = {
 	{ "load, page fault", "fault_load", (unsigned long)BAD_ADDRESS },
+#ifdef CONFIG_X86_64
 	{ "load, not canonical", "fault_load", BIT(63) },
+#endif
+	{ "selector, page fault", "fault_selector", (unsigned long)BAD_ADDRESS },
+	{ "selector, not valid", "fault_selector", (unsigned long)&bad_selector },
 	{ "store, page fault", "fault_store", (unsigned long)BAD_ADDRESS },
 	{ "user access, page fault", "fault_user", PAGE_SIZE },
 };
@@ -44,7 +51,7 @@ static struct cpu_state *expect_unprobed_fault(struct kunit *test, const struct 
 	KUNIT_ASSERT_NOT_NULL(test, expected);
 	for (unsigned int i = 0; i < INPUTS; i++) {
 		run_fault(fault, i);
-		KUNIT_ASSERT_EQ(test, kpt_state.bx, ~0ULL);
+		KUNIT_ASSERT_EQ(test, kpt_state.bx, ~0UL);
 		expected[i] = kpt_state;
 	}
 	return expected;

@@ -2,9 +2,11 @@
 /* Each kind of instruction does the same with a probe as without one. */
 #include <linux/linkage.h>
 #include <linux/objtool.h>
+#include <linux/stringify.h>
 
 #include <asm/asm.h>
 #include <asm/extable_fixup_types.h>
+#include <asm/segment.h>
 #include <asm/vsyscall.h>
 
 #include "snippets.h"
@@ -72,20 +74,49 @@ asmlinkage void kprobes_test_unprobeable(void);
 
 asm(UNPROBEABLE_TABLE("kprobes_test_unprobeable_offsets:\n"));
 
+#ifdef CONFIG_X86_64
+#define UNPROBEABLE_IN_THIS_MODE					\
+	UNPROBEABLE("iretq")						\
+	UNPROBEABLE("lretq")						\
+	UNPROBEABLE("ljmp *(%rdi)")					\
+	UNPROBEABLE(INDIRECT "lcall *(%rdi)")				\
+	UNPROBEABLE("lss (%rdi), %eax")					\
+	UNPROBEABLE("sysretq")						\
+	UNPROBEABLE("swapgs")						\
+	UNPROBEABLE("mov 0(%eip), %eax")
+#else
+#define UNPROBEABLE_IN_THIS_MODE					\
+	UNPROBEABLE("iretl")						\
+	UNPROBEABLE("lretl")						\
+	UNPROBEABLE("ljmp *(%edi)")					\
+	UNPROBEABLE(INDIRECT "lcall *(%edi)")				\
+	UNPROBEABLE("ljmp $" __stringify(__KERNEL_CS) ", $0")		\
+	UNPROBEABLE("lcall $" __stringify(__KERNEL_CS) ", $0")		\
+	UNPROBEABLE("lss (%edi), %eax")					\
+	UNPROBEABLE("lgs (%edi), %eax")					\
+	UNPROBEABLE("mov %eax, %gs")					\
+	UNPROBEABLE("pop %ss")						\
+	UNPROBEABLE("pop %gs")						\
+	UNPROBEABLE("sysenter")						\
+	UNPROBEABLE("sysexit")						\
+	UNPROBEABLE("into")						\
+	UNPROBEABLE("addr16 loop .")					\
+	UNPROBEABLE("jcxz .")						\
+	UNPROBEABLE("pushfw")						\
+	UNPROBEABLE("popfw")						\
+	UNPROBEABLE(ANNOTATE_RETPOLINE_SAFE "retw")			\
+	UNPROBEABLE(INDIRECT "jmpw *%ax")				\
+	UNPROBEABLE(INDIRECT "addr16 call *(%bx)")			\
+	UNPROBEABLE(INDIRECT "call *%gs:(%ebx)")
+#endif
+
 KPT_ASM_FUNCTION(kprobes_test_unprobeable,
-		 UNPROBEABLE("iretq")
-		 UNPROBEABLE("lretq")
-		 UNPROBEABLE("ljmp *(%rdi)")
-		 UNPROBEABLE(INDIRECT "lcall *(%rdi)")
+		 UNPROBEABLE_IN_THIS_MODE
 		 UNPROBEABLE("mov %eax, %ss")
-		 UNPROBEABLE("lss (%rdi), %eax")
 		 UNPROBEABLE("syscall")
-		 UNPROBEABLE("sysretq")
-		 UNPROBEABLE("swapgs")
 		 UNPROBEABLE("int $0x80")
 		 UNPROBEABLE("ud1 %eax, %eax")
 		 UNPROBEABLE("xbegin .")
-		 UNPROBEABLE("mov 0(%eip), %eax")
 		 RETURN);
 STACK_FRAME_NON_STANDARD(kprobes_test_unprobeable);
 
@@ -106,12 +137,14 @@ static void unprobeable_insn_is_refused(struct kunit *test)
 	}
 }
 
+#define LOAD_SIZE	(IS_ENABLED(CONFIG_X86_64) ? 3 : 2)
+
 /* A load whose fixup decodes it: it would find the breakpoint. */
 void kprobes_test_zeropad(void);
 
 KPT_ASM_FUNCTION(kprobes_test_zeropad,
-		 "880:	mov (%rdi), %rax\n"
-		 "881:	mov %rax, %rdx\n"
+		 "880:	mov (%" _ASM_ARG1 "), %" _ASM_AX "\n"
+		 "881:	mov %" _ASM_AX ", %" _ASM_DX "\n"
 		 RETURN
 		 _ASM_EXTABLE_TYPE(880b, 881b, EX_TYPE_ZEROPAD));
 
@@ -122,7 +155,7 @@ static void load_with_zero_padding_is_not_probed(struct kunit *test)
 
 	a->addr = (kprobe_opcode_t *)(start + ENDBR_SIZE);
 	EXPECT_REFUSED(test, a, -EOPNOTSUPP);
-	a->addr = (kprobe_opcode_t *)(start + ENDBR_SIZE + 3);
+	a->addr = (kprobe_opcode_t *)(start + ENDBR_SIZE + LOAD_SIZE);
 	ASSERT_REGISTERED(test, a);
 }
 

@@ -4,6 +4,8 @@
 #include <linux/string.h>
 
 #include <asm/alternative.h>
+#include <asm/asm.h>
+#include <asm/nops.h>
 #include <asm/text-patching.h>
 
 #include "../probes.h"
@@ -20,14 +22,14 @@
 struct reserved_insn {
 	const char *desc;
 	const char *symbol;
-	u8 code[4];
+	u8 code[5];
 	unsigned int size;
 	bool is_there;
 };
 
 static const struct reserved_insn reserved_insns[] = {
 	{ "warning", "refcount_warn_saturate", { 0x0f, 0x0b }, 2, IS_ENABLED(CONFIG_BUG) },
-	{ "jump label", "kfree", { 0x0f, 0x1f, 0x44, 0x00 }, 4,
+	{ "jump label", "kfree", { BYTES_NOP5 }, 5,
 	  IS_ENABLED(CONFIG_JUMP_LABEL) && IS_ENABLED(CONFIG_TRACEPOINTS) },
 	/* Of might_sleep(). It may be any instruction, but nothing else there is reserved. */
 	{ "static call", "mutex_lock", { }, 0,
@@ -66,13 +68,15 @@ static void reserved_kernel_insn_is_not_probed(struct kunit *test)
 	KUNIT_EXPECT_GT(test, refused, 0);
 }
 
+#define LOCKED_INC_SIZE	(IS_ENABLED(CONFIG_X86_64) ? 4 : 3)
+
 /* Alternatives replace its LOCK prefix by another one as long as there is one CPU. */
-u64 kprobes_test_lock(u64 *cell);
+unsigned long kprobes_test_lock(unsigned long *cell);
 
 KPT_ASM_FUNCTION(kprobes_test_lock,
 		 "nop\n"
-		 LOCK_PREFIX "incq (%rdi)\n"
-		 "mov (%rdi), %rax\n"
+		 LOCK_PREFIX _ASM_INC "(%" _ASM_ARG1 ")\n"
+		 "mov (%" _ASM_ARG1 "), %" _ASM_AX "\n"
 		 RETURN);
 
 /* With a probe or a jump there, LOCK would not come back with a second CPU. */
@@ -80,9 +84,9 @@ static void patched_lock_prefix_is_not_probed(struct kunit *test)
 {
 	const u8 *nop = (const u8 *)kpt_address(kprobes_test_lock) + ENDBR_SIZE;
 	const u8 *lock = nop + 1;
-	u64 (*function)(u64 *cell) = kprobes_test_lock;
+	unsigned long (*function)(unsigned long *cell) = kprobes_test_lock;
 	struct kprobe *a = kpt_probe('a', NULL);
-	u64 cell = ARG;
+	unsigned long cell = ARG;
 
 	OPTIMIZER_HIDE_VAR(function);
 	if (*lock == 0xf0)
@@ -98,7 +102,7 @@ static void patched_lock_prefix_is_not_probed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, function(&cell), ARG + 1);
 	unregister_kprobe(a);
 
-	a->addr = (kprobe_opcode_t *)lock + 4;
+	a->addr = (kprobe_opcode_t *)lock + LOCKED_INC_SIZE;
 	ASSERT_REGISTERED(test, a);
 	KUNIT_EXPECT_EQ(test, function(&cell), ARG + 2);
 }

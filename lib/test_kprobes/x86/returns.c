@@ -3,6 +3,7 @@
 #include <linux/ptrace.h>
 #include <linux/string.h>
 
+#include <asm/asm.h>
 #include <asm/processor-flags.h>
 
 #include "../return_probes.h"
@@ -80,7 +81,7 @@ static void return_handler_changes_result(struct kunit *test)
 u64 kprobes_test_tail(u64 arg);
 
 KPT_ASM_FUNCTION(kprobes_test_tail,
-		 "lea 10(%rdi), %rdi\n"
+		 "lea 10(%" _ASM_ARG1 "), %" _ASM_ARG1 "\n"
 		 "jmp kprobes_test_frame\n");
 
 /* Both return probes are called at the one return. */
