@@ -146,13 +146,17 @@ static void expect_traces(struct kunit *test, const char * const *functions,
 static void stack_is_walked_from_each_insn(struct kunit *test)
 {
 	static const char * const functions[] = {
-		"kprobes_test_frame", "kprobes_test_middle", "kprobes_test_outer",
-		"stack_is_walked_from_each_insn", "kunit_try_run_case", NULL
+		"kprobes_test_frame", FRAMELESS_CALL_BY("kprobes_test_middle")
+		"kprobes_test_outer", "stack_is_walked_from_each_insn", "kunit_try_run_case", NULL
+	};
+	static const char * const functions_returned_to[] = {
+		"kprobes_test_middle", "kprobes_test_outer", "stack_is_walked_from_each_insn",
+		"kunit_try_run_case", NULL
 	};
 	struct kprobe *a;
 
-	if (!IS_ENABLED(CONFIG_UNWINDER_ORC))
-		kunit_skip(test, "needs the ORC unwinder");
+	if (!STACK_IS_WALKED)
+		kunit_skip(test, "needs the ORC unwinder, or frame pointers");
 	for (unsigned int insn = 0; insn < FRAME_INSNS; insn++) {
 		bool returns = insn == FRAME_INSNS - 1;
 
@@ -162,20 +166,20 @@ static void stack_is_walked_from_each_insn(struct kunit *test)
 		ASSERT_REGISTERED(test, a);
 		KUNIT_EXPECT_EQ(test, kprobes_test_outer(ARG), ARG + 3);
 		unregister_kprobe(a);
-		expect_traces(test, functions, functions + returns, insn);
+		expect_traces(test, functions, returns ? functions_returned_to : functions, insn);
 	}
 }
 
 static void stack_is_walked_from_a_traced_function(struct kunit *test)
 {
 	static const char * const functions[] = {
-		"mktime64", "kprobes_test_traced_outer",
+		"mktime64", FRAMELESS_CALL_BY("kprobes_test_traced_outer")
 		"stack_is_walked_from_a_traced_function", "kunit_try_run_case", NULL
 	};
 	struct kprobe *a = kpt_post_probe('a', "mktime64");
 
-	if (!IS_ENABLED(CONFIG_UNWINDER_ORC))
-		kunit_skip(test, "needs the ORC unwinder");
+	if (!STACK_IS_WALKED)
+		kunit_skip(test, "needs the ORC unwinder, or frame pointers");
 	a->post_handler = trace_post;
 	kpt_test_probe('a')->act = kpt_act_trace;
 	ASSERT_REGISTERED(test, a);

@@ -7,6 +7,19 @@
 
 #define FRAME_INSNS	6
 
+#define STACK_IS_WALKED							\
+	(IS_ENABLED(CONFIG_UNWINDER_ORC) || IS_ENABLED(CONFIG_UNWINDER_FRAME_POINTER))
+
+/*
+ * In a list of the functions of a trace: the caller of one that has no frame, or none yet.
+ * With frame pointers, a trace goes from there to the caller's caller.
+ */
+#ifdef CONFIG_UNWINDER_ORC
+#define FRAMELESS_CALL_BY(function)	function,
+#else
+#define FRAMELESS_CALL_BY(function)
+#endif
+
 /* Return @arg + 1. It has an instruction at each of kpt_frame_offsets[], from ENDBR on. */
 u64 kprobes_test_frame(u64 arg);
 
