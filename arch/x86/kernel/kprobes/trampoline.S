@@ -42,7 +42,8 @@ SYM_CODE_START(__kretprobe_trampoline)
 	int3
 .Lreturned:
 	UNWIND_HINT_FUNC
-	PUSH_FRAME ip=$__kretprobe_trampoline
+	ANNOTATE_NOENDBR	/* pushed */
+	PUSH_FRAME ip=$.Lreturned
 	PUSH_REST clear_flags=0 unwind_hint=0
 	mov	%_ASM_SP, %_ASM_ARG1
 	call	kretprobe_returned
