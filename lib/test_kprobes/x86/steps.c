@@ -9,6 +9,7 @@
 #include <linux/string.h>
 #include <linux/stringify.h>
 
+#include <asm/asm.h>
 #include <asm/processor-flags.h>
 #include <asm/text-patching.h>
 
@@ -22,23 +23,31 @@
 /* Call @function with a trap after each instruction until it has returned. */
 u64 kprobes_test_step(u64 arg, u64 (*function)(u64 arg));
 
+/* The register of the second argument. On i386 the first one takes two. */
+#ifdef CONFIG_X86_64
+#define STEPPED_FUNCTION	"rsi"
+#else
+#define STEPPED_FUNCTION	"ecx"
+#endif
+
 KPT_ASM_FUNCTION(kprobes_test_step,
-		 "push %rbx\n"
-		 "pushfq\n"
-		 "btsl $" __stringify(X86_EFLAGS_TF_BIT) ", (%rsp)\n"
-		 "popfq\n"
+		 "push %" _ASM_BX "\n"
+		 "pushf\n"
+		 "btsl $" __stringify(X86_EFLAGS_TF_BIT) ", (%" _ASM_SP ")\n"
+		 "popf\n"
 		 ANNOTATE_RETPOLINE_SAFE
-		 "call *%rsi\n"
-		 "pushfq\n"
-		 "btrl $" __stringify(X86_EFLAGS_TF_BIT) ", (%rsp)\n"
-		 "popfq\n"
-		 "pop %rbx\n"
+		 "call *%" STEPPED_FUNCTION "\n"
+		 "pushf\n"
+		 "btrl $" __stringify(X86_EFLAGS_TF_BIT) ", (%" _ASM_SP ")\n"
+		 "popf\n"
+		 "pop %" _ASM_BX "\n"
 		 ASM_RET);
 STACK_FRAME_NON_STANDARD_FP(kprobes_test_step);
 
 /**
  * struct steps - What the traps of kprobes_test_step() have found
  * @place:	Where the return address of the stepped function is.
+ * @caller:	That return address.
  * @trampoline:	What was put there instead.
  * @expected:	The trace of the first trap: nothing is replaced yet.
  * @frames:	Number of its entries.
@@ -52,6 +61,7 @@ STACK_FRAME_NON_STANDARD_FP(kprobes_test_step);
  */
 static struct steps {
 	unsigned long *place;
+	unsigned long caller;
 	unsigned long trampoline;
 	unsigned long expected[TRACE_LENGTH];
 	unsigned int frames;
@@ -76,31 +86,57 @@ static unsigned int count_frames(const unsigned long *trace)
 	return n;
 }
 
+/* With frame pointers, traces do not show the caller, nor where that would return to. */
+#define CALLER_IS_SHOWN		IS_ENABLED(CONFIG_UNWINDER_ORC)
+
 /*
  * Return whether @trace ends with @caller and its callers, or is just the callers if
  * @caller is 0.
  */
 static bool is_good_trace(const unsigned long *trace, unsigned long caller)
 {
-	const unsigned long *callers = steps.expected + 1;
-	unsigned int above = count_frames(trace) - (steps.frames - 1);
+	const unsigned long *callers = steps.expected + CALLER_IS_SHOWN;
+	unsigned int frames = steps.frames - CALLER_IS_SHOWN;
+	int above = count_frames(trace) - frames;
 
-	if ((int)above < !!caller || memcmp(trace + above, callers,
-					    (steps.frames - 1) * sizeof(*trace)))
+	if (above < 0 || memcmp(trace + above, callers, frames * sizeof(*trace)))
+		return false;
+	if (!CALLER_IS_SHOWN)
+		return true;
+	if (above < !!caller)
 		return false;
 	return caller ? trace[above - 1] == caller : !above;
+}
+
+/*
+ * With frame pointers, a trace ends at registers whose ip is the trampoline's symbol. On
+ * i386, ENCODE_FRAME_POINTER takes two instructions: it ends between them, too.
+ */
+static bool can_walk_through(const struct pt_regs *regs)
+{
+	static const u8 and_ebp[] = { 0x81, 0xe5, 0xff, 0xff, 0xff, 0x7f };
+
+	return CALLER_IS_SHOWN || (regs->ip != steps.trampoline &&
+				   memcmp((void *)regs->ip, and_ebp, sizeof(and_ebp)));
+}
+
+/* On i386, no walk can begin at a frame pointer that is encoded. */
+static bool can_walk_from(const struct pt_regs *regs)
+{
+	return can_walk_through(regs) && (!IS_ENABLED(CONFIG_X86_32) || regs->bp >= BIT(31));
 }
 
 static void check_step(struct pt_regs *regs)
 {
 	static unsigned long from_regs[TRACE_LENGTH], from_here[TRACE_LENGTH];
-	unsigned long caller = steps.expected[0];
+	unsigned long caller = steps.caller;
 	bool returned;
 
 	if (!steps.count++) {
 		kpt_save_trace(steps.expected, regs);
 		steps.frames = count_frames(steps.expected);
 		steps.place = (unsigned long *)regs->sp;
+		steps.caller = *steps.place;
 		return;
 	}
 	if (regs->sp == (unsigned long)steps.place && *steps.place != caller)
@@ -112,8 +148,10 @@ static void check_step(struct pt_regs *regs)
 	returned = regs->ip - caller < 16;
 	kpt_save_trace(from_regs, regs);
 	kpt_save_trace(from_here, NULL);
-	if (is_good_trace(from_regs, returned || regs->ip == steps.trampoline ? 0 : caller) &&
-	    is_good_trace(from_here, returned ? regs->ip : caller))
+	if ((!can_walk_from(regs) ||
+	     is_good_trace(from_regs, returned || regs->ip == steps.trampoline ? 0 : caller)) &&
+	    (!can_walk_through(regs) ||
+	     is_good_trace(from_here, returned ? regs->ip : caller)))
 		return;
 	if (!steps.bad++)
 		steps.bad_ip = regs->ip;
@@ -145,7 +183,7 @@ static struct notifier_block trap_notifier = { .notifier_call = on_trap };
 
 static const struct place stepped[] = {
 	{ "kprobes_test_frame", kprobes_test_frame, kprobes_test_frame,
-	  ARG * NSEC_PER_SEC + 1 },
+	  ARG * (u64)NSEC_PER_SEC + 1 },
 	{ "nsecs_to_jiffies64", nsecs_to_jiffies64, nsecs_to_jiffies64, ARG * HZ },
 };
 
@@ -153,10 +191,11 @@ KUNIT_ARRAY_PARAM_DESC(stepped, stepped, symbol);
 
 static void skip_unless_stack_is_walked(struct kunit *test)
 {
-	if (!IS_ENABLED(CONFIG_UNWINDER_ORC))
-		kunit_skip(test, "needs the ORC unwinder");
+	if (!STACK_IS_WALKED)
+		kunit_skip(test, "needs the ORC unwinder, or frame pointers");
 	/* They have one return address too many for an instruction or two. */
-	if (boot_cpu_has(X86_FEATURE_RETPOLINE) && !boot_cpu_has(X86_FEATURE_RETPOLINE_LFENCE))
+	if (CALLER_IS_SHOWN && boot_cpu_has(X86_FEATURE_RETPOLINE) &&
+	    !boot_cpu_has(X86_FEATURE_RETPOLINE_LFENCE))
 		kunit_skip(test, "the stack cannot be walked in generic retpolines");
 }
 
@@ -190,7 +229,7 @@ static void trace_at_each_insn_shows_real_callers(struct kunit *test)
 	skip_unless_stack_is_walked(test);
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', place->symbol));
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('s', place->symbol));
-	KUNIT_EXPECT_EQ(test, step_through(test, place->call, ARG * NSEC_PER_SEC, 0),
+	KUNIT_EXPECT_EQ(test, step_through(test, place->call, ARG * (u64)NSEC_PER_SEC, 0),
 			place->result);
 	KUNIT_EXPECT_STREQ(test, kpt_journal, "srRS");
 	KUNIT_EXPECT_TRUE(test, steps.in_trampoline);
@@ -211,7 +250,7 @@ static void step_through_detour(struct kunit *test, const struct kprobe *a, cons
 	KUNIT_EXPECT_EQ(test, step_through(test, insn->function, ARG, jump_target(a)), ARG + 1);
 	KUNIT_EXPECT_STREQ(test, kpt_journal, events);
 	KUNIT_EXPECT_GT(test, steps.in_detour, 30);
-	KUNIT_EXPECT_GT(test, steps.in_copies, 17);
+	KUNIT_EXPECT_GT(test, steps.in_copies, IS_ENABLED(CONFIG_X86_64) ? 17 : 12);
 }
 
 /* A detour for one probe, and the one that replaces it when there are two. */
