@@ -12,7 +12,7 @@
  * struct fault - A fault that has a fixup
  * @desc:	Description.
  * @snippet:	The snippet with the instruction that faults.
- * @address:	The address at which it faults.
+ * @address:	The address at which it faults, or a selector.
  */
 struct fault {
 	const char *desc;
@@ -21,17 +21,22 @@ struct fault {
 };
 
 /* A selector beyond the end of the GDT. */
-static const u16 bad_selector = 0xfff8;
+#define BAD_SELECTOR	0xfff8
+
+static const u16 bad_selector = BAD_SELECTOR;
 
 static const struct fault faults[] = {
 	{ "load, page fault", "fault_load", (unsigned long)BAD_ADDRESS },
 #ifdef CONFIG_X86_64
 	{ "load, not canonical", "fault_load", BIT(63) },
+#else
+	{ "pop of a selector, not valid", "fault_pop", BAD_SELECTOR },
 #endif
 	{ "selector, page fault", "fault_selector", (unsigned long)BAD_ADDRESS },
 	{ "selector, not valid", "fault_selector", (unsigned long)&bad_selector },
 	{ "store, page fault", "fault_store", (unsigned long)BAD_ADDRESS },
 	{ "user access, page fault", "fault_user", PAGE_SIZE },
+	{ "user access, error in a register", "fault_user_error", PAGE_SIZE },
 };
 
 KUNIT_ARRAY_PARAM_DESC(fault, faults, desc);

@@ -63,6 +63,18 @@ void kpt_expect_seen(struct kunit *test, const struct cpu_state *given)
 	KUNIT_EXPECT_EQ(test, kpt_seen.flags & ~X86_EFLAGS_RF, given->flags);
 }
 
+#ifdef CONFIG_X86_32
+/* The kernel's code finds these selectors, but in GS, which it does not use. */
+static void expect_seen_segments(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, kpt_seen.ds, __USER_DS);
+	KUNIT_EXPECT_EQ(test, kpt_seen.es, __USER_DS);
+	KUNIT_EXPECT_EQ(test, kpt_seen.fs, __KERNEL_PERCPU);
+}
+#else
+static void expect_seen_segments(struct kunit *test) { }
+#endif
+
 /* Expect the other registers that the handler has seen, and @stack at the top of the stack. */
 void kpt_expect_seen_frame(struct kunit *test, unsigned long ip, unsigned long stack)
 {
@@ -70,6 +82,7 @@ void kpt_expect_seen_frame(struct kunit *test, unsigned long ip, unsigned long s
 	KUNIT_EXPECT_EQ(test, kpt_seen.cs, __KERNEL_CS);
 	KUNIT_EXPECT_EQ(test, kpt_seen.ss, __KERNEL_DS);
 	KUNIT_EXPECT_EQ(test, kpt_seen.orig_ax, -1UL);
+	expect_seen_segments(test);
 	KUNIT_EXPECT_EQ(test, seen_stack, stack);
 }
 
@@ -89,6 +102,8 @@ static void run_changed(struct kunit *test, const struct snippet *snippet, bool 
 	given = kpt_state;
 	kpt_run_snippet(snippet);
 	kpt_expect_seen(test, &given);
+	kpt_expect_seen_frame(test, kpt_insn_address(snippet) + INT3_INSN_SIZE,
+			      kpt_snippet_return_address());
 	unregister_kprobe(a);
 }
 

@@ -136,5 +136,11 @@ SNIPPET("fault_store", "", "mov %edx, (%edi)",
 	RETURN "int3\n 1: mov $-1, %ebx\n" _ASM_EXTABLE(881b, 1b));
 SNIPPET("fault_selector", "mov %es, -4(%esi)", "mov (%edi), %es",
 	RETURN "int3\n 1: mov $-1, %ebx\n" _ASM_EXTABLE(881b, 1b));
+SNIPPET("fault_pop", "mov %es, %eax\n test %edi, %edi\n cmovns %edi, %eax\n push %eax", "pop %es",
+	RETURN "int3\n 1: mov $-1, %ebx\n" RETURN
+	_ASM_EXTABLE_TYPE(881b, 1b, EX_TYPE_POP_ZERO | EX_DATA_REG(1)));
 SNIPPET("fault_user", ASM_STAC, "mov (%edi), %eax",
 	ASM_CLAC RETURN "int3\n 1:\n" ASM_CLAC "mov $-1, %ebx\n" _ASM_EXTABLE_UA(881b, 1b));
+SNIPPET("fault_user_error", ASM_STAC, "mov (%edi), %eax",
+	ASM_CLAC RETURN "int3\n 1:\n" ASM_CLAC "mov $-1, %ebx\n"
+	_ASM_EXTABLE_TYPE(881b, 1b, EX_TYPE_EFAULT_REG | EX_DATA_REG(2)));

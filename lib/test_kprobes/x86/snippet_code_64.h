@@ -112,3 +112,6 @@ SNIPPET("fault_selector", "mov %es, -8(%rsi)", "mov (%rdi), %es",
 	RETURN "int3\n 1: mov $-1, %rbx\n" _ASM_EXTABLE(881b, 1b));
 SNIPPET("fault_user", ASM_STAC, "mov (%rdi), %rax",
 	ASM_CLAC RETURN "int3\n 1:\n" ASM_CLAC "mov $-1, %rbx\n" _ASM_EXTABLE_UA(881b, 1b));
+SNIPPET("fault_user_error", ASM_STAC, "mov (%rdi), %rax",
+	ASM_CLAC RETURN "int3\n 1:\n" ASM_CLAC "mov $-1, %rbx\n"
+	_ASM_EXTABLE_TYPE(881b, 1b, EX_TYPE_EFAULT_REG | EX_DATA_REG(2)));

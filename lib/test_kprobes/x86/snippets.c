@@ -6,6 +6,7 @@
 #include <linux/string.h>
 
 #include <asm/asm.h>
+#include <asm/extable_fixup_types.h>
 #include <asm/processor-flags.h>
 #include <asm/smap.h>
 
