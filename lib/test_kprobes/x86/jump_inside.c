@@ -6,6 +6,7 @@
 #include "../optimize.h"
 #include "../return_probes.h"
 #include "functions.h"
+#include "jump_code.h"
 #include "jump_snippets.h"
 
 /*
@@ -15,7 +16,7 @@
 u64 kprobes_test_bits(u64 arg);
 
 KPT_ASM_FUNCTION(kprobes_test_bits,
-		 "mov %rdi, %rax\n"
+		 TAKE_ARG
 		 "add $1, %al\n"
 		 "add $2, %al\n"
 		 "add $4, %al\n"
@@ -24,7 +25,7 @@ KPT_ASM_FUNCTION(kprobes_test_bits,
 		 RETURN);
 
 /* Offset of the instruction that adds bit @n. */
-#define BIT_OFFSET(n)	(ENDBR_SIZE + 3 + 2 * (n))
+#define BIT_OFFSET(n)	(ENDBR_SIZE + TAKE_ARG_SIZE + 2 * (n))
 #define BITS		5
 
 static unsigned long bits_address(unsigned int n)
@@ -121,9 +122,9 @@ static void post_handler_continues_at_displaced_insn(struct kunit *test)
 u64 kprobes_test_from_elsewhere(u64 arg);
 
 KPT_ASM_FUNCTION(kprobes_test_from_elsewhere,
-		 "mov %rdi, %rax\n"
+		 TAKE_ARG
 		 "add $1, %al\n"
-		 "lea (%rax, %rdi), %rax\n"
+		 "{disp8} lea (" AX "), " AX "\n"
 		 RETURN);
 
 static void expect_all_targets_from_elsewhere(struct kunit *test, bool post, const char *how)
@@ -148,7 +149,7 @@ static void handler_of_other_function_continues_at_displaced_insn(struct kunit *
 	ASSERT_OPTIMIZED(test, b);
 	for (int post = 0; post < 2; post++) {
 		a->addr = NULL;
-		a->offset = ENDBR_SIZE + 3;
+		a->offset = ENDBR_SIZE + TAKE_ARG_SIZE;
 		a->post_handler = post ? post_go_to_bit : NULL;
 		kpt_test_probe('a')->act = post ? NULL : go_to_bit;
 		ASSERT_REGISTERED(test, a);

@@ -28,8 +28,9 @@ static void expect_seen_and_changed(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, kpt_state.cx, 1000);
 		KUNIT_EXPECT_EQ(test, kpt_state.di, (unsigned long)&kpt_state.memory[3]);
 		KUNIT_EXPECT_EQ(test, kpt_state.bx, given.bx);
+		KUNIT_EXPECT_EQ(test, kpt_state.si, given.si);
 		KUNIT_EXPECT_EQ(test, kpt_state.bp, given.bp);
-		KUNIT_EXPECT_EQ(test, kpt_state.r15, given.r15);
+		KUNIT_EXPECT_EQ(test, kpt_state.SPARE_REG, given.SPARE_REG);
 		KUNIT_EXPECT_EQ(test, kpt_state.flags & X86_EFLAGS_IF,
 				given.flags & X86_EFLAGS_IF);
 	}
@@ -60,7 +61,7 @@ static int return_at_once(struct test_probe *p, struct pt_regs *regs)
 	regs->ip = *(unsigned long *)regs->sp;
 	regs->sp += sizeof(long);
 	regs->ax = 1066;
-	regs->r15 = 1485;
+	regs->SPARE_REG = 1485;
 	regs->flags ^= p->data;
 	return 1;
 }
@@ -74,7 +75,7 @@ static void expect_return_at_once(struct kunit *test, const struct snippet *snip
 		kpt_set_input(i);
 		expected = kpt_state;
 		expected.ax = 1066;
-		expected.r15 = 1485;
+		expected.SPARE_REG = 1485;
 		expected.flags ^= kpt_test_probe('a')->data;
 		kpt_run_snippet(snippet);
 		kpt_expect_state(test, &expected, how, i);
@@ -129,7 +130,7 @@ static void expect_callee(struct kunit *test, const char *events, const char *ho
 		kpt_run_snippet(PLAIN_SNIPPET);
 		KUNIT_ASSERT_STREQ(test, kpt_journal, events);
 		expected.flags = kpt_state.flags;
-		expected.r13 = kpt_state.r13;
+		expected.CALLER_REG = kpt_state.CALLER_REG;
 		kpt_expect_state(test, &expected, how, i);
 	}
 }

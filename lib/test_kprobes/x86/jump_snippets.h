@@ -17,7 +17,7 @@
 	".pushsection __jump_table, \"aw\"\n"				\
 	_ASM_ALIGN "\n"							\
 	"	.long 2b - ., " target " - .\n"				\
-	"	.quad kprobes_test_flipped_key - .\n"			\
+	_ASM_PTR "kprobes_test_flipped_key - .\n"			\
 	".popsection\n"
 
 DECLARE_STATIC_KEY_FALSE(kprobes_test_flipped_key);
@@ -25,7 +25,7 @@ DECLARE_STATIC_KEY_FALSE(kprobes_test_flipped_key);
 extern const struct snippet kprobes_test_fit[], kprobes_test_fit_end[];
 extern const struct snippet kprobes_test_unfit[], kprobes_test_unfit_end[];
 
-/* Its three instructions of three bytes each add dx, 1 and 1 to ax. */
+/* Its instructions add dx to ax, and then 1. */
 #define PLAIN_SNIPPET	(&kprobes_test_fit[0])
 
 const void *kpt_fit_gen_params(const void *prev, char *desc);
