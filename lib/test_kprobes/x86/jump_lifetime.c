@@ -6,6 +6,7 @@
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
+#include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/sched/task.h>
 #include <linux/vmalloc.h>
@@ -26,16 +27,35 @@
  */
 u64 kprobes_test_reading(const void *from, size_t size);
 
+/*
+ * vmap() of i386 has less room. There each byte is written to the port that io_delay() uses,
+ * which takes longer.
+ */
+#ifdef CONFIG_X86_64
+#define BEGIN_READING		"mov %rsi, %rcx\n mov %rdi, %rsi\n"
+#define BEGIN_READING_SIZE	6
+#define READ_ALL		"rep lodsb\n"
+#define END_READING		"mov %rsi, %rax\n"
+#define FEW_BYTES		SZ_1M
+#define MANY_BYTES		SZ_256M
+#else
+#define BEGIN_READING		"push %esi\n mov %edx, %ecx\n mov %eax, %esi\n mov $0x80, %edx\n"
+#define BEGIN_READING_SIZE	10
+#define READ_ALL		"rep outsb\n"
+#define END_READING		"mov %esi, %eax\n xor %edx, %edx\n pop %esi\n"
+#define FEW_BYTES		SZ_128K
+#define MANY_BYTES		SZ_16M
+#endif
+
 KPT_ASM_FUNCTION(kprobes_test_reading,
-		 "mov %rsi, %rcx\n"
-		 "mov %rdi, %rsi\n"
+		 BEGIN_READING
 		 "nop\n"
-		 "rep lodsb\n"
-		 "mov %rsi, %rax\n"
+		 READ_ALL
+		 END_READING
 		 RETURN);
 
 /* Offsets of the NOP, of the long instruction, and of the one after it. */
-#define READING_NOP	(ENDBR_SIZE + 3 + 3)
+#define READING_NOP	(ENDBR_SIZE + BEGIN_READING_SIZE)
 #define READING		(READING_NOP + 1)
 #define READING_NEXT	(READING + 2)
 
@@ -62,7 +82,7 @@ static struct reader {
 
 static int read_for_long(void *unused)
 {
-	u64 end = (u64)reader.from + reader.size;
+	u64 end = (unsigned long)reader.from + reader.size;
 
 	WRITE_ONCE(reader.entered, true);
 	reader.right = kprobes_test_reading(reader.from, reader.size) == end;
@@ -99,10 +119,10 @@ static void map_zeros(struct kunit *test, unsigned int pages)
 	KUNIT_ASSERT_NOT_NULL(test, reader.from);
 }
 
-/* Map as many pages as take READING_NS to read, up to 256 MiB. */
+/* Map as many pages as take READING_NS to read, up to MANY_BYTES. */
 static void prepare_reading(struct kunit *test)
 {
-	const unsigned int few = SZ_1M / PAGE_SIZE, many = SZ_256M / PAGE_SIZE;
+	const unsigned int few = FEW_BYTES / PAGE_SIZE, many = MANY_BYTES / PAGE_SIZE;
 	u64 start, fastest = READING_NS;
 
 	memset(&reader, 0, sizeof(reader));
@@ -113,7 +133,7 @@ static void prepare_reading(struct kunit *test)
 		kprobes_test_reading(reader.from, reader.size);
 		fastest = min(fastest, ktime_get_ns() - start);
 	}
-	map_zeros(test, clamp(few * READING_NS / max(fastest, 1), few, many));
+	map_zeros(test, clamp(div64_u64((u64)few * READING_NS, max(fastest, 1)), few, many));
 }
 
 /* Start the reader on another CPU, if there is one; return when it is reading. */
@@ -148,7 +168,8 @@ static void expect_jump_after_reader(struct kunit *test, struct kprobe *a)
 	if (time_before(jiffies, start + HZ / 5))
 		kunit_skip(test, "the reader has left too early");
 	ASSERT_OPTIMIZED(test, a);
-	KUNIT_EXPECT_EQ(test, kprobes_test_reading(reader.from, 1), (u64)reader.from + 1);
+	KUNIT_EXPECT_EQ(test, kprobes_test_reading(reader.from, 1),
+			(unsigned long)reader.from + 1);
 }
 
 /* Prepare counting probe @i at @offset of the function that the reader calls. */

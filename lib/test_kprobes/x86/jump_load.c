@@ -15,18 +15,30 @@
 #include "../return_probes.h"
 #include "frames.h"
 #include "functions.h"
+#include "jump_code.h"
 #include "jump_load.h"
 #include "jump_snippets.h"
 
+/* The instruction is of JMP32_INSN_SIZE bytes: the segment prefix only makes it longer. */
+#ifdef CONFIG_X86_64
+#define BEGIN_MANY	"xor %eax, %eax\n"
+#define BEGIN_MANY_SIZE	2
+#define ONE_OF_MANY	"lea 1(%rax, %rdi), %rax\n"
+#else
+#define BEGIN_MANY	"mov %eax, %ecx\n xor %eax, %eax\n"
+#define BEGIN_MANY_SIZE	4
+#define ONE_OF_MANY	"ds lea 1(%eax, %ecx), %eax\n"
+#endif
+
 KPT_ASM_FUNCTION(kprobes_test_many,
-		 "xor %eax, %eax\n"
+		 BEGIN_MANY
 		 ".rept " __stringify(MANY) "\n"
-		 "lea 1(%rax, %rdi), %rax\n"
+		 ONE_OF_MANY
 		 ".endr\n"
 		 RETURN);
 
 /* Offset of the first of the MANY instructions. */
-#define MANY_OFFSET	(ENDBR_SIZE + 2)
+#define MANY_OFFSET	(ENDBR_SIZE + BEGIN_MANY_SIZE)
 
 static unsigned int many_hits;
 
@@ -109,16 +121,16 @@ static void many_probes_are_optimized(struct kunit *test)
 u64 kprobes_test_flipped(u64 arg);
 
 KPT_ASM_FUNCTION(kprobes_test_flipped,
-		 "mov %rdi, %rax\n"
+		 TAKE_ARG
 		 JUMP_LABEL("1f")
-		 "lea (%rax, %rax), %rax\n"
-		 "1:	lea 1(%rax), %rax\n"
-		 "lea 1(%rax), %rax\n"
+		 "lea (" AX ", " AX "), " AX "\n"
+		 "1:	lea 1(" AX "), " AX "\n"
+		 "lea 1(" AX "), " AX "\n"
 		 RETURN);
 
 /* Offsets of the instruction after the label, and of the last one. */
-#define FLIPPED_BLOCKED	(ENDBR_SIZE + 3 + JMP32_INSN_SIZE)
-#define FLIPPED_FIT	(FLIPPED_BLOCKED + 4 + 4)
+#define FLIPPED_BLOCKED	(ENDBR_SIZE + TAKE_ARG_SIZE + JMP32_INSN_SIZE)
+#define FLIPPED_FIT	(FLIPPED_BLOCKED + 2 * (REX_SIZE + 3))
 
 #define FLIPS	200
 

@@ -8,6 +8,7 @@
 #include "../return_probes.h"
 #include "frames.h"
 #include "functions.h"
+#include "jump_code.h"
 #include "jump_snippets.h"
 
 /* Number of instructions that a jump at the first one displaces. */
@@ -95,10 +96,16 @@ static void all_neighbours_are_probed(struct kunit *test)
 /* Return @arg + 7: the last byte of a jump is where the second instruction begins. */
 u64 kprobes_test_at_four(u64 arg);
 
+#ifdef CONFIG_X86_64
+#define ADD_ONE_IN_FOUR_BYTES	"lea 1(%rdi), %rax\n"
+#else
+#define ADD_ONE_IN_FOUR_BYTES	"ds lea 1(%eax), %eax\n"
+#endif
+
 KPT_ASM_FUNCTION(kprobes_test_at_four,
-		 "lea 1(%rdi), %rax\n"
-		 "add $2, %rax\n"
-		 "lea 4(%rax), %rax\n"
+		 ADD_ONE_IN_FOUR_BYTES
+		 "add $2, " AX "\n"
+		 "lea 4(" AX "), " AX "\n"
 		 RETURN);
 
 static void neighbour_is_at_the_last_byte(struct kunit *test)
