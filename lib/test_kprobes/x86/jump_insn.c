@@ -142,12 +142,37 @@ static void unfit_insn_keeps_its_breakpoint(struct kunit *test)
 	expect_text(test, snippet, 0);
 }
 
+static void unfit_insn_does_the_same_with_post_handler(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	const struct cpu_state *expected = kpt_unprobed_states(test, snippet);
+	struct kprobe *a = kpt_snippet_probe('a', snippet, true);
+	unsigned int hits = 0;
+
+	ASSERT_REGISTERED(test, a);
+	KUNIT_ASSERT_FALSE(test, kpt_becomes_optimized(a));
+	for (unsigned int i = 0; i < INPUTS; i++) {
+		kpt_set_input(i);
+		kpt_clear_journal();
+		kpt_run_snippet(snippet);
+		kpt_expect_state(test, &expected[i], "with a post handler", i);
+
+		/* With some inputs, some jump over the instruction. */
+		if (!*kpt_journal)
+			continue;
+		KUNIT_ASSERT_STREQ(test, kpt_journal, "aA");
+		hits++;
+	}
+	KUNIT_EXPECT_GT(test, hits, 0);
+}
+
 static struct kunit_case optprobes_x86_insn_cases[] = {
 	KUNIT_CASE_PARAM(displaced_insns_do_the_same, kpt_fit_gen_params),
 	KUNIT_CASE_PARAM(displaced_insns_do_the_same_with_post_handlers, kpt_fit_gen_params),
 	KUNIT_CASE_PARAM(skipped_displaced_insns_do_the_same, kpt_fit_gen_params),
 	KUNIT_CASE_PARAM(insns_do_the_same_while_they_become_optimized, kpt_fit_gen_params),
 	KUNIT_CASE_PARAM(unfit_insn_keeps_its_breakpoint, kpt_unfit_gen_params),
+	KUNIT_CASE_PARAM(unfit_insn_does_the_same_with_post_handler, kpt_unfit_gen_params),
 	{ }
 };
 

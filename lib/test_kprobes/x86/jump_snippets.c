@@ -121,9 +121,6 @@ FITTING("call_address_last", "", PROBED, INDIRECT "call *kprobes_test_callee_poi
 FITTING("call_memory_last", "movl $kprobes_test_callee, (%esi)", PROBED,
 	INDIRECT "call *(%esi)\n" RETURN);
 FITTING("jmp_address", "", INDIRECT "jmp *kprobes_test_callee_pointer", "");
-FITTING("load_es", "mov %es, %ebx", "mov %ebx, %es", ADD_ONE "\n" RETURN);
-FITTING("load_ds", "mov %ds, %ebx", "mov %ebx, %ds", ADD_ONE "\n" RETURN);
-FITTING("load_fs", "mov %fs, %ebx", "mov %ebx, %fs", ADD_ONE "\n" RETURN);
 #endif
 
 /*
@@ -251,6 +248,22 @@ REFUSED("extable_first", "", "mov (" DI "), " BX,
 	ADD_ONE "\n" RETURN "int3\n 4:" RETURN _ASM_EXTABLE(881b, 4b));
 REFUSED("extable_last", "", PROBED,
 	"3: mov (" DI "), " BX "\n" RETURN "int3\n 4:" RETURN _ASM_EXTABLE(3b, 4b));
+
+/* Handlers cannot run with all segments that these functions load. */
+#ifdef CONFIG_X86_32
+REFUSED("load_es", "mov %es, %ebx", "mov %ebx, %es", ADD_ONE "\n" RETURN);
+REFUSED("load_ds", "mov %ds, %ebx", "mov %ebx, %ds", ADD_ONE "\n" RETURN);
+REFUSED("load_fs", "mov %fs, %ebx", "mov %ebx, %fs", ADD_ONE "\n" RETURN);
+REFUSED("null_es", "push %es\n push $0\n pop %es", PROBED,
+	FOLLOWING "mov %es, %ecx\n pop %es\n" RETURN);
+REFUSED("null_ds", "push %ds\n push $0\n pop %ds", PROBED,
+	FOLLOWING "mov %ds, %ecx\n pop %ds\n" RETURN);
+REFUSED("null_fs", "push %fs\n push $0\n pop %fs", PROBED,
+	FOLLOWING "mov %fs, %ecx\n pop %fs\n" RETURN);
+REFUSED("lds", "mov %ds, 4(%esi)\n lds (%esi), %ebx", PROBED, FOLLOWING RETURN);
+REFUSED("les", "mov %es, 4(%esi)\n les (%esi), %ebx", PROBED, FOLLOWING RETURN);
+REFUSED("lfs", "mov %fs, 4(%esi)\n lfs (%esi), %ebx", PROBED, FOLLOWING RETURN);
+#endif
 
 /* Text that is not the function's, or that others patch. */
 REFUSED("next_function", "", PROBED, RETURN "kprobes_test_next_function:" RETURN UNVALIDATED);

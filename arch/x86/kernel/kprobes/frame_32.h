@@ -55,6 +55,18 @@
 	ENCODE_FRAME_POINTER
 .endm
 
+/*
+ * Load the segments that handlers need. Code that calls a BIOS has others. This overwrites
+ * eax.
+ */
+.macro LOAD_SEGMENTS
+	movl	$__USER_DS, %eax
+	movl	%eax, %ds
+	movl	%eax, %es
+	movl	$__KERNEL_PERCPU, %eax
+	movl	%eax, %fs
+.endm
+
 /* Pop a struct pt_regs up to @bp. */
 .macro POP_ALL_BUT_EAX
 	popl	%ebx
@@ -73,9 +85,10 @@
 .endm
 
 /*
- * Return by IRET to what the struct pt_regs says, but for segments. IRET does not load
- * the stack pointer: put its frame, and eax, below the one in the struct pt_regs. They
- * may overwrite fields of it, each of which is read by then.
+ * Return by IRET to what the struct pt_regs says, but for gs. IRET does not load the
+ * stack pointer: put its frame, and eax, below the one in the struct pt_regs. They may
+ * overwrite fields of it, each of which is read by then, or is not among the last six
+ * words, which is as far as HANDLER_STACK_ROOM lets them reach.
  */
 .macro RETURN_BY_IRET
 	movl	PT_OLDESP(%esp), %eax
@@ -88,12 +101,15 @@
 	movl	PT_EAX(%esp), %ecx
 	movl	%ecx, -16(%eax)
 	POP_ALL_BUT_EAX
+	mov	(PT_DS - PT_EAX)(%esp), %ds
+	mov	(PT_ES - PT_EAX)(%esp), %es
+	mov	(PT_FS - PT_EAX)(%esp), %fs
 	leal	-16(%eax), %esp
 	popl	%eax
 	iretl
 .endm
 
-/* The same without IRET: pop flags, and ip by a return. */
+/* The same without IRET, and but for all segments: pop flags, and ip by a return. */
 .macro RETURN_BY_RET
 	movl	PT_OLDESP(%esp), %eax
 	movl	PT_EIP(%esp), %ecx

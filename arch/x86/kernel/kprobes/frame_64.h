@@ -41,6 +41,10 @@
 	ENCODE_FRAME_POINTER
 .endm
 
+/* Handlers run with any segments. */
+.macro LOAD_SEGMENTS
+.endm
+
 /* Pop a struct pt_regs down to @flags, which with @sp is left to pop. */
 .macro POP_REST
 	POP_REGS

@@ -5,6 +5,9 @@
  * These are: addresses in direct branches and in operands, return addresses of calls,
  * ENDBRs, and all bytes of a function with an indirect jump to unknown targets.
  *
+ * On i386, all bytes of a function that loads a segment are added, too: a jump would call
+ * handlers with that segment, a breakpoint does not.
+ *
  * Nothing here depends on probes, and nothing is read but the bytes that are passed.
  */
 #include <linux/kernel.h>
@@ -282,6 +285,26 @@ static size_t cfi_data_size(const u8 *code, size_t len)
 	return IS_ENABLED(CONFIG_CFI_CLANG) ? cfi_check_size(code, len) : 0;
 }
 
+/* True if @insn loads ES, DS or FS on i386, with which handlers run. */
+static bool is_segment_load(const struct insn *insn)
+{
+	if (insn->x86_64)
+		return false;
+
+	switch (insn_opcode(insn)) {
+	case 0x07:		/* POP of ES, of DS, of FS */
+	case 0x1f:
+	case 0x0fa1:
+	case 0xc4 ... 0xc5:	/* LES, LDS, LFS */
+	case 0x0fb4:
+		return true;
+	case 0x8e:		/* MOV to ES, SS, DS, FS, GS */
+		return X86_MODRM_REG(insn->modrm.bytes[0]) != 5;
+	default:
+		return false;
+	}
+}
+
 /*
  * A breakpoint that execution may reach is a debugger's and hides an instruction of
  * unknown length. After an unconditional jump or return it is padding.
@@ -323,7 +346,7 @@ static bool is_int3_padding(const u8 *code, size_t len)
  * @is_thunk: Returns true if a jump to an address is a jump to a register's content.
  *
  * All of the function is added if it has an indirect jump that may not be a tail call,
- * or a byte at which no instruction starts. After such a byte decoding continues at
+ * a load of a segment on i386, or a byte at which no instruction starts. After such a byte decoding continues at
  * the next one, to find targets in other functions.
  *
  * Context: Any. Pure: reads only @code, writes only @map.
@@ -351,7 +374,8 @@ void branches_scan_function(const struct branch_map *map, const u8 *code, size_t
 			insn.length = 1;
 			continue;
 		}
-		if (branch_map_add_insn(map, &frame, &insn, addr + pos, is_thunk))
+		if (branch_map_add_insn(map, &frame, &insn, addr + pos, is_thunk) ||
+		    is_segment_load(&insn))
 			opaque = true;
 		scan_frame_apply_insn(&frame, &insn);
 		after_jump = insn_never_falls_through(&insn);

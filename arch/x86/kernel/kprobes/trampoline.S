@@ -21,6 +21,7 @@ SYM_CODE_START(kprobe_post_stub)
 	lea	-HANDLER_STACK_ROOM(%_ASM_SP), %_ASM_SP
 	PUSH_FRAME ip=$0
 	PUSH_REST
+	LOAD_SEGMENTS
 	mov	%_ASM_SP, %_ASM_ARG1
 	call	kprobe_copy_done
 	RETURN_BY_IRET
