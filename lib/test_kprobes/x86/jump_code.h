@@ -12,6 +12,7 @@
 #define SI	"%" _ASM_SI
 #define DI	"%" _ASM_DI
 #define SP	"%" _ASM_SP
+#define ARG1	"%" _ASM_ARG1
 
 #ifdef CONFIG_X86_64
 

@@ -9,6 +9,7 @@
 #include "../optimize.h"
 #include "../return_probes.h"
 #include "functions.h"
+#include "jump_code.h"
 #include "jump_snippets.h"
 #include "jump_traces.h"
 
@@ -16,15 +17,15 @@
 u64 kprobes_test_calling(u64 arg);
 
 KPT_ASM_FUNCTION(kprobes_test_calling,
-		 "push %rbx\n"
-		 "lea 1(%rdi), %rbx\n"
-		 "push %rbx\n"
-		 "lea -1(%rbx), %rdi\n"
+		 "push " BX "\n"
+		 "lea 1(" ARG1 "), " BX "\n"
+		 "push " BX "\n"
+		 "lea -1(" BX "), " ARG1 "\n"
 		 "call kprobes_test_frame\n"
-		 "pop %rdi\n"
-		 "sub %rdi, %rbx\n"
-		 "add %rbx, %rax\n"
-		 "pop %rbx\n"
+		 "pop " CX "\n"
+		 "sub " CX ", " BX "\n"
+		 "add " BX ", " AX "\n"
+		 "pop " BX "\n"
 		 RETURN);
 
 static noinline __noclone u64 kprobes_test_calling_middle(u64 arg)
@@ -33,11 +34,12 @@ static noinline __noclone u64 kprobes_test_calling_middle(u64 arg)
 }
 
 static const char * const frame_callers[] = {
-	"kprobes_test_frame", "kprobes_test_middle", NULL
+	"kprobes_test_frame", FRAMELESS_CALL_BY("kprobes_test_middle") "call_traced_insn", NULL
 };
 
 static const char * const calling_callers[] = {
-	"kprobes_test_calling", "kprobes_test_calling_middle", NULL
+	"kprobes_test_calling", FRAMELESS_CALL_BY("kprobes_test_calling_middle")
+	"call_traced_insn", NULL
 };
 
 #define FRAME(where)							\
@@ -48,8 +50,9 @@ static const char * const calling_callers[] = {
 	  kprobes_test_calling, kprobes_test_calling_middle, calling_callers }
 
 static const struct traced_insn traced_insns[] = {
-	FRAME(0), FRAME(1), FRAME(3), FRAME(7),
-	CALLING(0), CALLING(1), CALLING(5), CALLING(6), CALLING(10), CALLING(15),
+	FRAME(0), FRAME(1), FRAME(2 + REX_SIZE), FRAME(5 + 2 * REX_SIZE),
+	CALLING(0), CALLING(1), CALLING(4 + REX_SIZE), CALLING(5 + REX_SIZE),
+	CALLING(8 + 2 * REX_SIZE), CALLING(13 + 2 * REX_SIZE),
 };
 
 static void traced_insn_desc(const struct traced_insn *insn, char *desc)
@@ -70,12 +73,17 @@ struct kprobe *kpt_register_traced_insn(struct kunit *test, char name)
 	const struct traced_insn *insn = test->param_value;
 	struct kprobe *kp = kpt_probe(name, insn->symbol);
 
-	if (!IS_ENABLED(CONFIG_UNWINDER_ORC))
-		kunit_skip(test, "needs the ORC unwinder");
+	if (!STACK_IS_WALKED)
+		kunit_skip(test, "needs the ORC unwinder, or frame pointers");
 	kp->offset = ENDBR_SIZE + insn->offset;
 	ASSERT_REGISTERED(test, kp);
 	ASSERT_OPTIMIZED(test, kp);
 	return kp;
+}
+
+static noinline __noclone u64 call_traced_insn(const struct traced_insn *insn)
+{
+	return insn->caller(ARG) + 1;
 }
 
 static void expect_traces_of_handler(struct kunit *test)
@@ -84,7 +92,7 @@ static void expect_traces_of_handler(struct kunit *test)
 
 	kpt_trace_from_here[0] = 0;
 	kpt_trace_from_regs[0] = 0;
-	KUNIT_EXPECT_EQ(test, insn->caller(ARG), ARG + 2);
+	KUNIT_EXPECT_EQ(test, call_traced_insn(insn), ARG + 3);
 	kpt_expect_trace(test, kpt_trace_from_here, insn->callers, "pre handler", insn->offset);
 	kpt_expect_trace(test, kpt_trace_from_regs, insn->callers + 1, "registers", insn->offset);
 	KUNIT_EXPECT_TRUE(test, kpt_is_in(kpt_trace_from_regs[0], insn->callers[1]));
@@ -113,7 +121,7 @@ static void trace_from_interrupt_of_optimized_shows_callers(struct kunit *test)
 	kpt_prepare_interrupt(interrupt_and_walk);
 	kpt_register_traced_insn(test, 'a');
 	kpt_test_probe('a')->act = kpt_act_wait_for_interrupt;
-	KUNIT_EXPECT_EQ(test, insn->caller(ARG), ARG + 2);
+	KUNIT_EXPECT_EQ(test, call_traced_insn(insn), ARG + 3);
 	kpt_expect_interrupt(test);
 	kpt_expect_trace(test, kpt_trace_from_here, insn->callers, "interrupt", insn->offset);
 	kpt_expect_trace(test, kpt_trace_from_regs, insn->callers, "interrupt's registers",

@@ -11,7 +11,7 @@
  * @offset:	Offset of the instruction in the function, after ENDBR.
  * @function:	The function. It returns one more than its argument.
  * @caller:	A function that calls @function, and returns one more than that.
- * @callers:	The names of both, and a NULL.
+ * @callers:	The names of the functions that a trace shows, innermost first, and a NULL.
  */
 struct traced_insn {
 	const char *symbol;
