@@ -88,6 +88,8 @@ static const u8 emul_reg_offsets[] = {
 	offsetof(struct pt_regs, r13),
 	offsetof(struct pt_regs, r14),
 	offsetof(struct pt_regs, r15),
+#else
+	[8 ... 15] = EMUL_NO_REG,	/* on i386 only tests decode them */
 #endif
 };
 

@@ -24,11 +24,22 @@
 #define MAX_CODE	15
 
 /* Somewhere in the kernel's half; nothing is read or executed there. */
-#define CODE		0xffffffff81000000UL
+#define CODE		((unsigned long)(s32)0xc1000000)
 
-static int decode(struct insn *insn, const u8 *code)
+/* The size of a register that is pushed. */
+#define WORD		sizeof(long)
+
+/* The analysis is the same on i386 and x86-64: both test it for code of both modes. */
+static const enum insn_mode modes[] = { INSN_MODE_32, INSN_MODE_64 };
+
+static int mode_bits(enum insn_mode mode)
 {
-	return insn_decode(insn, code, MAX_CODE, INSN_MODE_64);
+	return mode == INSN_MODE_64 ? 64 : 32;
+}
+
+static int decode(struct insn *insn, const u8 *code, enum insn_mode mode)
+{
+	return insn_decode(insn, code, MAX_CODE, mode);
 }
 
 static struct insn_traits analyse(const u8 *code, int len, enum insn_mode mode)
@@ -498,82 +509,232 @@ static const struct insn_case refused[] = {
 	{ "KVM cpuid", { 0x0f, 0x0b, 0x6b, 0x76, 0x6d, 0x0f, 0xa2 } },
 };
 
+/*
+ * Tables of 32-bit mode: the instructions that 64-bit mode does not have or encodes
+ * otherwise, and a few of those that both modes have.
+ */
+static const struct insn_case boosted_32[] = {
+	{ "push %es", { 0x06 } },
+	{ "push %cs", { 0x0e } },
+	{ "push %ss", { 0x16 } },
+	{ "push %ds", { 0x1e } },
+	{ "push %fs", { 0x0f, 0xa0 } },
+	{ "push %gs", { 0x0f, 0xa8 } },
+	{ "daa", { 0x27 } },
+	{ "das", { 0x2f } },
+	{ "aaa", { 0x37 } },
+	{ "aas", { 0x3f } },
+	{ "aam", { 0xd4, 0x0a } },
+	{ "aad", { 0xd5, 0x0a } },
+	{ "inc %eax", { 0x40 } },
+	{ "inc %esp", { 0x44 } },
+	{ "incw %cx", { 0x66, 0x41 } },
+	{ "dec %eax", { 0x48 } },
+	{ "dec %edi", { 0x4f } },
+	{ "push %ebp", { 0x55 } },
+	{ "pop %esp", { 0x5c } },
+	{ "pusha", { 0x60 } },
+	{ "popa", { 0x61 } },
+	{ "pushaw", { 0x66, 0x60 } },
+	{ "bound %eax,(%ecx)", { 0x62, 0x01 } },
+	{ "arpl %ax,%bx", { 0x63, 0xc3 } },
+	{ "push 0x1000", { 0xff, 0x35, 0x00, 0x10, 0x00, 0x00 } },
+	{ "pop 0x1000", { 0x8f, 0x05, 0x00, 0x10, 0x00, 0x00 } },
+	{ "addb $1,%al (82)", { 0x82, 0xc0, 0x01 } },
+	{ "cmpl $0,0x1000", { 0x83, 0x3d, 0x00, 0x10, 0x00, 0x00, 0x00 } },
+	{ "lock incl 0x1000", { 0xf0, 0xff, 0x05, 0x00, 0x10, 0x00, 0x00 } },
+	{ "mov %esp,%ebp", { 0x89, 0xe5 } },
+	{ "mov 8(%ebp),%eax", { 0x8b, 0x45, 0x08 } },
+	{ "mov 0x1000,%ecx", { 0x8b, 0x0d, 0x00, 0x10, 0x00, 0x00 } },
+	{ "mov (%bx,%si),%eax", { 0x67, 0x8b, 0x00 } },
+	{ "mov 0x10(%di),%eax", { 0x67, 0x8b, 0x45, 0x10 } },
+	{ "mov 0x1000,%eax (16-bit address)", { 0x67, 0x8b, 0x06, 0x00, 0x10 } },
+	{ "lea -12(%ebp),%esp", { 0x8d, 0x65, 0xf4 } },
+	{ "mov moffs32,%al", { 0xa0, 0x00, 0x10, 0x00, 0xc1 } },
+	{ "mov moffs32,%eax", { 0xa1, 0x00, 0x10, 0x00, 0xc1 } },
+	{ "mov %eax,moffs32", { 0xa3, 0x00, 0x10, 0x00, 0xc1 } },
+	{ "mov %fs:moffs32,%eax", { 0x64, 0xa1, 0x00, 0x10, 0x00, 0xc1 } },
+	{ "mov moffs16,%eax", { 0x67, 0xa1, 0x00, 0x10 } },
+	{ "incl %fs:0x1000", { 0x64, 0xff, 0x05, 0x00, 0x10, 0x00, 0x00 } },
+	{ "mov $imm32,%eax", { 0xb8, 0x78, 0x56, 0x34, 0x12 } },
+	{ "mov %ds,%eax", { 0x8c, 0xd8 } },
+	{ "cwtl", { 0x98 } },
+	{ "cltd", { 0x99 } },
+	{ "rep movsl", { 0xf3, 0xa5 } },
+	{ "enter $16,$0", { 0xc8, 0x10, 0x00, 0x00 } },
+	{ "leave", { 0xc9 } },
+	{ "pause", { 0xf3, 0x90 } },
+	{ "mov %cr0,%eax", { 0x0f, 0x20, 0xc0 } },
+	{ "cmpxchg8b (%esi)", { 0x0f, 0xc7, 0x0e } },
+	{ "vzeroupper", { 0xc5, 0xf8, 0x77 } },
+	{ "vmovdqa 0x1000,%ymm0", { 0xc5, 0xfd, 0x6f, 0x05, 0x00, 0x10, 0x00, 0x00 } },
+	{ "vmaskmovps (%edi),%ymm1,%ymm2", { 0xc4, 0xe2, 0x75, 0x2c, 0x17 } },
+	{ "vmovdqa32 (%edi),%zmm0", { 0x62, 0xf1, 0x7d, 0x48, 0x6f, 0x07 } },
+};
+
+static const struct insn_case stepped_32[] = {
+	{ "pop %es", { 0x07 } },
+	{ "pop %ds", { 0x1f } },
+	{ "les (%eax),%eax", { 0xc4, 0x00 } },
+	{ "lds (%eax),%eax", { 0xc5, 0x00 } },
+	{ "mov %eax,%ds", { 0x8e, 0xd8 } },
+	{ "mov %eax,%fs", { 0x8e, 0xe0 } },
+	{ "pop %fs", { 0x0f, 0xa1 } },
+	{ "lfs (%edi),%eax", { 0x0f, 0xb4, 0x07 } },
+	{ "ltr %ax", { 0x0f, 0x00, 0xd8 } },
+	{ "lgdt 0x1000", { 0x0f, 0x01, 0x15, 0x00, 0x10, 0x00, 0x00 } },
+	{ "clts", { 0x0f, 0x06 } },
+	{ "mov %eax,%cr3", { 0x0f, 0x22, 0xd8 } },
+	{ "mov %eax,%db7", { 0x0f, 0x23, 0xf8 } },
+	{ "wrmsr", { 0x0f, 0x30 } },
+};
+
+static const struct insn_case skipped_32[] = {
+	{ "nop", { 0x90 } },
+	{ "xchg %ax,%ax", { 0x66, 0x90 } },
+	{ "nopl (%eax)", { 0x0f, 0x1f, 0x00 } },
+	{ "nopl 0x1000", { 0x0f, 0x1f, 0x05, 0x00, 0x10, 0x00, 0x00 } },
+	{ "nopl (%di)", { 0x67, 0x0f, 0x1f, 0x05 } },
+	{ "nopw 0x200(%eax,%eax,1)", { 0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x02, 0x00, 0x00 } },
+	{ "endbr32", { 0xf3, 0x0f, 0x1e, 0xfb } },
+	{ "hlt", { 0xf4 } },
+	{ "mwait", { 0x0f, 0x01, 0xc9 } },
+};
+
+static const struct insn_case emulated_32[] = {
+	{ "je .+0x20", { 0x74, 0x1e } },
+	{ "{disp32} jo .+0x1000", { 0x0f, 0x80, 0xfa, 0x0f, 0x00, 0x00 } },
+	{ "loopne .", { 0xe0, 0xfe } },
+	{ "loope .", { 0xe1, 0xfe } },
+	{ "loop .", { 0xe2, 0xfe } },
+	{ "jecxz .", { 0xe3, 0xfe } },
+	{ "call .+0x1000", { 0xe8, 0xfb, 0x0f, 0x00, 0x00 } },
+	{ "jmp .+0x1000", { 0xe9, 0xfb, 0x0f, 0x00, 0x00 } },
+	{ "jmp .", { 0xeb, 0xfe } },
+	{ "addr16 jmp .+0x13", { 0x67, 0xeb, 0x10 } },
+	{ "ret", { 0xc3 } },
+	{ "ret $16", { 0xc2, 0x10, 0x00 } },
+	{ "jmp *%eax", { 0xff, 0xe0 } },
+	{ "addr16 jmp *%eax", { 0x67, 0xff, 0xe0 } },
+	{ "jmp *(%edi)", { 0xff, 0x27 } },
+	{ "jmp *0x1000", { 0xff, 0x25, 0x00, 0x10, 0x00, 0x00 } },
+	{ "jmp *8(%esp)", { 0xff, 0x64, 0x24, 0x08 } },
+	{ "jmp *table(,%eax,4)", { 0xff, 0x24, 0x85, 0x00, 0x10, 0x00, 0x00 } },
+	{ "notrack jmp *table(,%eax,4)", { 0x3e, 0xff, 0x24, 0x85, 0x00, 0x10, 0x00, 0x00 } },
+	{ "call *%eax", { 0xff, 0xd0 } },
+	{ "call *%esp", { 0xff, 0xd4 } },
+	{ "call *0x1000", { 0xff, 0x15, 0x00, 0x10, 0x00, 0x00 } },
+	{ "call *8(%esp)", { 0xff, 0x54, 0x24, 0x08 } },
+	{ "call *0x10(%eax,%ecx,2)", { 0xff, 0x54, 0x48, 0x10 } },
+	{ "call *%cs:(%edi)", { 0x2e, 0xff, 0x17 } },
+	{ "pushf", { 0x9c } },
+	{ "popf", { 0x9d } },
+	{ "cli", { 0xfa } },
+	{ "sti; nop", { 0xfb, 0x90 } },
+	{ "sti; inc %eax", { 0xfb, 0x40 } },
+	{ "sti; pusha", { 0xfb, 0x60 } },
+	{ "tpause %eax", { 0x66, 0x0f, 0xae, 0xf0 } },
+	{ "umwait %edi", { 0xf2, 0x0f, 0xae, 0xf7 } },
+};
+
+static const struct insn_case refused_32[] = {
+	{ "int3", { 0xcc } },
+	{ "int $0x80", { 0xcd, 0x80 } },
+	{ "into", { 0xce } },
+	{ "int1", { 0xf1 } },
+	{ "ud2", { 0x0f, 0x0b } },
+	{ "iret", { 0xcf } },
+	{ "lret", { 0xcb } },
+	{ "lcall $0,$0", { 0x9a } },
+	{ "ljmp $0,$0", { 0xea } },
+	{ "lcall *(%edi)", { 0xff, 0x1f } },
+	{ "ljmp *0x1000", { 0xff, 0x2d, 0x00, 0x10, 0x00, 0x00 } },
+	{ "sysenter", { 0x0f, 0x34 } },
+	{ "sysexit", { 0x0f, 0x35 } },
+	{ "pop %ss", { 0x17 } },
+	{ "mov %eax,%ss", { 0x8e, 0xd0 } },
+	{ "mov %eax,%gs", { 0x8e, 0xe8 } },
+	{ "pop %gs", { 0x0f, 0xa9 } },
+	{ "lss (%edi),%esp", { 0x0f, 0xb2, 0x27 } },
+	{ "lgs (%edi),%eax", { 0x0f, 0xb5, 0x07 } },
+	{ "bound %eax,%eax", { 0x62, 0xc0 } },
+	{ "salc", { 0xd6 } },
+	{ "loopw", { 0x67, 0xe2 } },
+	{ "loopnew", { 0x67, 0xe0 } },
+	{ "jcxz", { 0x67, 0xe3 } },
+	{ "jmp *(%bx,%si)", { 0x67, 0xff, 0x20 } },
+	{ "call *0x1000 (16-bit address)", { 0x67, 0xff, 0x16, 0x00, 0x10 } },
+	{ "data16 je .+0x13", { 0x66, 0x74, 0x10 } },
+	{ "data16 loop .+0x13", { 0x66, 0xe2, 0x10 } },
+	{ "callw .+5", { 0x66, 0xe8, 0x00, 0x00 } },
+	{ "jmpw .+5", { 0x66, 0xe9, 0x00, 0x00 } },
+	{ "retw", { 0x66, 0xc3 } },
+	{ "call *%ax", { 0x66, 0xff, 0xd0 } },
+	{ "jmpw *(%edi)", { 0x66, 0xff, 0x27 } },
+	{ "pushfw", { 0x66, 0x9c } },
+	{ "popfw", { 0x66, 0x9d } },
+	{ "call *%fs:(%edi)", { 0x64, 0xff, 0x17 } },
+	{ "jmp *%gs:0x1000", { 0x65, 0xff, 0x25, 0x00, 0x10, 0x00, 0x00 } },
+	{ "lock jmp .+0x13", { 0xf0, 0xeb, 0x10 } },
+	{ "data16 vzeroupper", { 0x66, 0xc5, 0xf8, 0x77 } },
+	{ "sti; hlt", { 0xfb, 0xf4 } },
+	{ "sti; mwait", { 0xfb, 0x0f, 0x01, 0xc9 } },
+	{ "sti; iret", { 0xfb, 0xcf } },
+	{ "sti; sysexit", { 0xfb, 0x0f, 0x35 } },
+	{ "Xen cpuid", { 0x0f, 0x0b, 0x78, 0x65, 0x6e, 0x0f, 0xa2 } },
+};
+
 static void check_cases(struct kunit *test, const struct insn_case *cases, size_t n,
-			enum insn_run run, enum insn_run run_post)
+			enum insn_mode mode, enum insn_run run, enum insn_run run_post)
 {
 	for (; n; n--, cases++) {
-		struct insn_traits traits = analyse(cases->code, MAX_CODE, INSN_MODE_64);
+		struct insn_traits traits = analyse(cases->code, MAX_CODE, mode);
 
-		KUNIT_EXPECT_EQ_MSG(test, traits.run, run, "%s", cases->text);
-		KUNIT_EXPECT_EQ_MSG(test, traits.run_post, run_post, "%s", cases->text);
+		KUNIT_EXPECT_EQ_MSG(test, traits.run, run, "%s, %d bits", cases->text,
+				    mode_bits(mode));
+		KUNIT_EXPECT_EQ_MSG(test, traits.run_post, run_post, "%s, %d bits", cases->text,
+				    mode_bits(mode));
 	}
 }
 
 static void test_boosted(struct kunit *test)
 {
-	check_cases(test, boosted, ARRAY_SIZE(boosted), INSN_RUN_BOOST, INSN_RUN_BOOST);
+	check_cases(test, boosted, ARRAY_SIZE(boosted), INSN_MODE_64,
+		    INSN_RUN_BOOST, INSN_RUN_BOOST);
+	check_cases(test, boosted_32, ARRAY_SIZE(boosted_32), INSN_MODE_32,
+		    INSN_RUN_BOOST, INSN_RUN_BOOST);
 }
 
 static void test_stepped(struct kunit *test)
 {
-	check_cases(test, stepped, ARRAY_SIZE(stepped), INSN_RUN_BOOST, INSN_RUN_STEP);
+	check_cases(test, stepped, ARRAY_SIZE(stepped), INSN_MODE_64,
+		    INSN_RUN_BOOST, INSN_RUN_STEP);
+	check_cases(test, stepped_32, ARRAY_SIZE(stepped_32), INSN_MODE_32,
+		    INSN_RUN_BOOST, INSN_RUN_STEP);
 }
 
 static void test_skipped(struct kunit *test)
 {
-	check_cases(test, skipped, ARRAY_SIZE(skipped), INSN_RUN_SKIP, INSN_RUN_SKIP);
+	check_cases(test, skipped, ARRAY_SIZE(skipped), INSN_MODE_64,
+		    INSN_RUN_SKIP, INSN_RUN_SKIP);
+	check_cases(test, skipped_32, ARRAY_SIZE(skipped_32), INSN_MODE_32,
+		    INSN_RUN_SKIP, INSN_RUN_SKIP);
 }
 
 static void test_emulated(struct kunit *test)
 {
-	check_cases(test, emulated, ARRAY_SIZE(emulated), INSN_RUN_EMULATE, INSN_RUN_EMULATE);
+	check_cases(test, emulated, ARRAY_SIZE(emulated), INSN_MODE_64,
+		    INSN_RUN_EMULATE, INSN_RUN_EMULATE);
+	check_cases(test, emulated_32, ARRAY_SIZE(emulated_32), INSN_MODE_32,
+		    INSN_RUN_EMULATE, INSN_RUN_EMULATE);
 }
 
 static void test_refused(struct kunit *test)
 {
-	check_cases(test, refused, ARRAY_SIZE(refused), INSN_RUN_NEVER, INSN_RUN_NEVER);
-}
-
-/* Of the 32-bit mode there is only what 64-bit mode does not have. */
-static void test_32bit_mode(struct kunit *test)
-{
-	static const struct {
-		struct insn_case insn;
-		enum insn_run run, run_post;
-	} cases[] = {
-		{ { "push %es", { 0x06 } }, INSN_RUN_BOOST, INSN_RUN_BOOST },
-		{ { "pop %es", { 0x07 } }, INSN_RUN_BOOST, INSN_RUN_STEP },
-		{ { "push %cs", { 0x0e } }, INSN_RUN_BOOST, INSN_RUN_BOOST },
-		{ { "push %ss", { 0x16 } }, INSN_RUN_BOOST, INSN_RUN_BOOST },
-		{ { "pop %ss", { 0x17 } }, INSN_RUN_NEVER, INSN_RUN_NEVER },
-		{ { "push %ds", { 0x1e } }, INSN_RUN_BOOST, INSN_RUN_BOOST },
-		{ { "pop %ds", { 0x1f } }, INSN_RUN_BOOST, INSN_RUN_STEP },
-		{ { "daa", { 0x27 } }, INSN_RUN_BOOST, INSN_RUN_BOOST },
-		{ { "inc %eax", { 0x40 } }, INSN_RUN_BOOST, INSN_RUN_BOOST },
-		{ { "dec %edi", { 0x4f } }, INSN_RUN_BOOST, INSN_RUN_BOOST },
-		{ { "pusha", { 0x60 } }, INSN_RUN_BOOST, INSN_RUN_BOOST },
-		{ { "bound %eax,(%ecx)", { 0x62, 0x01 } }, INSN_RUN_BOOST, INSN_RUN_BOOST },
-		{ { "lcall $0,$0", { 0x9a } }, INSN_RUN_NEVER, INSN_RUN_NEVER },
-		{ { "les (%eax),%eax", { 0xc4, 0x00 } }, INSN_RUN_BOOST, INSN_RUN_STEP },
-		{ { "lds (%eax),%eax", { 0xc5, 0x00 } }, INSN_RUN_BOOST, INSN_RUN_STEP },
-		{ { "into", { 0xce } }, INSN_RUN_NEVER, INSN_RUN_NEVER },
-		{ { "aam", { 0xd4, 0x0a } }, INSN_RUN_BOOST, INSN_RUN_BOOST },
-		{ { "loop", { 0xe2 } }, INSN_RUN_EMULATE, INSN_RUN_EMULATE },
-		{ { "loopw", { 0x67, 0xe2 } }, INSN_RUN_NEVER, INSN_RUN_NEVER },
-		{ { "jcxz", { 0x67, 0xe3 } }, INSN_RUN_NEVER, INSN_RUN_NEVER },
-		{ { "ljmp $0,$0", { 0xea } }, INSN_RUN_NEVER, INSN_RUN_NEVER },
-		{ { "jmp *0x1000", { 0xff, 0x25, 0, 0x10 } }, INSN_RUN_EMULATE, INSN_RUN_EMULATE },
-		{ { "jmp *(%bx,%si)", { 0x67, 0xff, 0x20 } }, INSN_RUN_NEVER, INSN_RUN_NEVER },
-	};
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct insn_case *c = &cases[i].insn;
-		struct insn_traits traits = analyse(c->code, MAX_CODE, INSN_MODE_32);
-
-		KUNIT_EXPECT_EQ_MSG(test, traits.run, cases[i].run, "%s", c->text);
-		KUNIT_EXPECT_EQ_MSG(test, traits.run_post, cases[i].run_post, "%s", c->text);
-	}
+	check_cases(test, refused, ARRAY_SIZE(refused), INSN_MODE_64,
+		    INSN_RUN_NEVER, INSN_RUN_NEVER);
+	check_cases(test, refused_32, ARRAY_SIZE(refused_32), INSN_MODE_32,
+		    INSN_RUN_NEVER, INSN_RUN_NEVER);
 }
 
 /*
@@ -581,9 +742,9 @@ static void test_32bit_mode(struct kunit *test)
  * K skipped, E emulated, - refused; in the tables below also G: see the groups,
  * and P: a prefix or an escape.
  */
-static char result(const u8 *code, int len)
+static char result(const u8 *code, int len, enum insn_mode mode)
 {
-	struct insn_traits traits = analyse(code, len, INSN_MODE_64);
+	struct insn_traits traits = analyse(code, len, mode);
 
 	switch (traits.run) {
 	case INSN_RUN_BOOST:
@@ -624,7 +785,28 @@ static const struct opcode_range one_byte_ranges[] = {
 	{ 0xfa, 0xfa, 'E' }, { 0xfb, 0xfb, 'G' }, { 0xfc, 0xfd, 'B' }, { 0xfe, 0xff, 'G' },
 };
 
-/* Those that take a mandatory prefix, or VEX, are refused without it. */
+/* LES, LDS and BOUND, or VEX and EVEX, depend on the next byte. */
+static const struct opcode_range one_byte_ranges_32[] = {
+	{ 0x00, 0x06, 'B' }, { 0x07, 0x07, 'S' }, { 0x08, 0x0e, 'B' }, { 0x0f, 0x0f, 'P' },
+	{ 0x10, 0x16, 'B' }, { 0x17, 0x17, '-' }, { 0x18, 0x1e, 'B' }, { 0x1f, 0x1f, 'S' },
+	{ 0x20, 0x25, 'B' }, { 0x26, 0x26, 'P' }, { 0x27, 0x2d, 'B' }, { 0x2e, 0x2e, 'P' },
+	{ 0x2f, 0x35, 'B' }, { 0x36, 0x36, 'P' }, { 0x37, 0x3d, 'B' }, { 0x3e, 0x3e, 'P' },
+	{ 0x3f, 0x61, 'B' }, { 0x62, 0x62, 'P' }, { 0x63, 0x63, 'B' }, { 0x64, 0x67, 'P' },
+	{ 0x68, 0x6f, 'B' }, { 0x70, 0x7f, 'E' }, { 0x80, 0x8b, 'B' }, { 0x8c, 0x8f, 'G' },
+	{ 0x90, 0x90, 'K' }, { 0x91, 0x99, 'B' }, { 0x9a, 0x9a, '-' }, { 0x9b, 0x9b, 'B' },
+	{ 0x9c, 0x9d, 'E' }, { 0x9e, 0xc1, 'B' }, { 0xc2, 0xc3, 'E' }, { 0xc4, 0xc5, 'P' },
+	{ 0xc6, 0xc7, 'G' }, { 0xc8, 0xc9, 'B' }, { 0xca, 0xcf, '-' }, { 0xd0, 0xd5, 'B' },
+	{ 0xd6, 0xd6, '-' }, { 0xd7, 0xdf, 'B' }, { 0xe0, 0xe3, 'E' }, { 0xe4, 0xe7, 'B' },
+	{ 0xe8, 0xe9, 'E' }, { 0xea, 0xea, '-' }, { 0xeb, 0xeb, 'E' }, { 0xec, 0xef, 'B' },
+	{ 0xf0, 0xf0, 'P' }, { 0xf1, 0xf1, '-' }, { 0xf2, 0xf3, 'P' }, { 0xf4, 0xf4, 'K' },
+	{ 0xf5, 0xf9, 'B' }, { 0xfa, 0xfa, 'E' }, { 0xfb, 0xfb, 'G' }, { 0xfc, 0xfd, 'B' },
+	{ 0xfe, 0xff, 'G' },
+};
+
+/*
+ * Opcodes that take a mandatory prefix, or VEX, are refused without it. Both modes have
+ * the same two-byte opcodes.
+ */
 static const struct opcode_range two_byte_ranges[] = {
 	{ 0x00, 0x01, 'G' }, { 0x02, 0x03, 'B' }, { 0x04, 0x05, '-' }, { 0x06, 0x06, 'S' },
 	{ 0x07, 0x07, '-' }, { 0x08, 0x09, 'B' }, { 0x0a, 0x0c, '-' }, { 0x0d, 0x18, 'B' },
@@ -642,7 +824,8 @@ static const struct opcode_range two_byte_ranges[] = {
 	{ 0xf0, 0xf0, '-' }, { 0xf1, 0xfe, 'B' }, { 0xff, 0xff, '-' },
 };
 
-static void check_ranges(struct kunit *test, const struct opcode_range *range, bool two_byte)
+static void check_ranges(struct kunit *test, const struct opcode_range *range, bool two_byte,
+			 enum insn_mode mode)
 {
 	u8 code[MAX_CODE] = { 0x0f };
 	int op, next;
@@ -657,16 +840,34 @@ static void check_ranges(struct kunit *test, const struct opcode_range *range, b
 		code[two_byte] = op;
 		for (next = 0; next < 256; next++) {
 			code[two_byte + 1] = next;
-			KUNIT_EXPECT_EQ_MSG(test, result(code, MAX_CODE), range->result,
-					    "%*ph", two_byte + 2, code);
+			KUNIT_EXPECT_EQ_MSG(test, result(code, MAX_CODE, mode), range->result,
+					    "%*ph, %d bits", two_byte + 2, code,
+					    mode_bits(mode));
 		}
 	}
 }
 
 static void test_every_opcode(struct kunit *test)
 {
-	check_ranges(test, one_byte_ranges, false);
-	check_ranges(test, two_byte_ranges, true);
+	check_ranges(test, one_byte_ranges, false, INSN_MODE_64);
+	check_ranges(test, one_byte_ranges_32, false, INSN_MODE_32);
+	check_ranges(test, two_byte_ranges, true, INSN_MODE_64);
+	check_ranges(test, two_byte_ranges, true, INSN_MODE_32);
+}
+
+/* In 32-bit mode BOUND, LES and LDS with a register operand are prefixes, EVEX and VEX. */
+static void test_vex_or_not(struct kunit *test)
+{
+	int modrm;
+
+	for (modrm = 0; modrm < 0xc0; modrm++) {
+		u8 bound[MAX_CODE] = { 0x62, modrm };
+		u8 les[MAX_CODE] = { 0xc4, modrm }, lds[MAX_CODE] = { 0xc5, modrm };
+
+		KUNIT_EXPECT_EQ_MSG(test, result(bound, MAX_CODE, INSN_MODE_32), 'B', "%x", modrm);
+		KUNIT_EXPECT_EQ_MSG(test, result(les, MAX_CODE, INSN_MODE_32), 'S', "%x", modrm);
+		KUNIT_EXPECT_EQ_MSG(test, result(lds, MAX_CODE, INSN_MODE_32), 'S', "%x", modrm);
+	}
 }
 
 /* By ModRM.reg, eight results for operands in memory and eight for registers. */
@@ -702,7 +903,7 @@ static const struct group_case {
 	{ 0x0fc7, 0xf3, "-B----B-", "-------B" },
 };
 
-static void test_every_group(struct kunit *test)
+static void check_groups(struct kunit *test, enum insn_mode mode)
 {
 	const struct group_case *g;
 	int modrm;
@@ -718,24 +919,33 @@ static void test_every_group(struct kunit *test)
 				*p++ = 0x0f;
 			*p++ = g->opcode;
 			*p = modrm;
-			KUNIT_EXPECT_EQ_MSG(test, result(code, MAX_CODE),
-					    want[X86_MODRM_REG(modrm)], "%*ph", 5, code);
+			KUNIT_EXPECT_EQ_MSG(test, result(code, MAX_CODE, mode),
+					    want[X86_MODRM_REG(modrm)], "%*ph, %d bits", 5, code,
+					    mode_bits(mode));
 		}
 	}
+}
+
+static void test_every_group(struct kunit *test)
+{
+	check_groups(test, INSN_MODE_32);
+	check_groups(test, INSN_MODE_64);
 }
 
 /* 0f 01: by ModRM.reg with a memory operand, by the whole ModRM without. */
 static void check_group_7(struct kunit *test, u8 prefix, const char *memory, const char (*reg)[9])
 {
 	u8 code[MAX_CODE] = { prefix, 0x0f, 0x01 };
-	int modrm;
+	int modrm, i;
 
 	for (modrm = 0; modrm < 256; modrm++) {
 		char want = modrm < 0xc0 ? memory[X86_MODRM_REG(modrm)] :
 			    reg[X86_MODRM_REG(modrm)][X86_MODRM_RM(modrm)];
 
 		code[3] = modrm;
-		KUNIT_EXPECT_EQ_MSG(test, result(code, MAX_CODE), want, "%*ph", 4, code);
+		for (i = 0; i < ARRAY_SIZE(modes); i++)
+			KUNIT_EXPECT_EQ_MSG(test, result(code, MAX_CODE, modes[i]), want,
+					    "%*ph, %d bits", 4, code, mode_bits(modes[i]));
 	}
 }
 
@@ -764,21 +974,29 @@ static void test_group_7(struct kunit *test)
 static void test_hints(struct kunit *test)
 {
 	u8 code[MAX_CODE] = { 0xf3, 0x0f, 0x1e };
-	int modrm;
+	int modrm, i;
 
 	for (modrm = 0; modrm < 256; modrm++) {
 		char want = modrm < 0xf8 ? 'B' : modrm == 0xfa || modrm == 0xfb ? 'K' : '-';
 
 		code[3] = modrm;
-		KUNIT_EXPECT_EQ_MSG(test, result(code, MAX_CODE), want, "%*ph", 4, code);
+		for (i = 0; i < ARRAY_SIZE(modes); i++)
+			KUNIT_EXPECT_EQ_MSG(test, result(code, MAX_CODE, modes[i]), want,
+					    "%*ph, %d bits", 4, code, mode_bits(modes[i]));
 	}
 }
 
 static bool is_ordinary(const u8 *code)
 {
-	char r = result(code, MAX_CODE);
+	int i;
 
-	return r == 'B' || r == '-';
+	for (i = 0; i < ARRAY_SIZE(modes); i++) {
+		char r = result(code, MAX_CODE, modes[i]);
+
+		if (r != 'B' && r != '-')
+			return false;
+	}
+	return true;
 }
 
 /* In the other maps an opcode may look like that of a branch, and be none. */
@@ -811,35 +1029,53 @@ static void test_sti_at_the_end(struct kunit *test)
 {
 	static const u8 code[] = { 0xfb, 0x66, 0x0f, 0x1f, 0x44 };
 	u8 *page = vmalloc(PAGE_SIZE), *end = page + PAGE_SIZE;
-	int len;
+	int len, i;
 
 	KUNIT_ASSERT_NOT_NULL(test, page);
 	for (len = 1; len <= sizeof(code); len++) {
 		memcpy(end - len, code, len);
-		KUNIT_EXPECT_EQ_MSG(test, result(end - len, len), len < 5 ? '-' : 'E',
-				    "%d bytes", len);
+		for (i = 0; i < ARRAY_SIZE(modes); i++)
+			KUNIT_EXPECT_EQ_MSG(test, result(end - len, len, modes[i]),
+					    len < 5 ? '-' : 'E', "%d bytes", len);
 	}
 	vfree(page);
 }
 
-/* Emulation. */
+/* Emulation. emulate_insn() runs code of the kernel's own mode. */
 
-/* A register by the number it has in instructions, on its own account. */
+/* Offsets of the registers, by their numbers in instructions: not the table of emulate.c. */
+static const size_t gprs[] = {
+	offsetof(struct pt_regs, ax), offsetof(struct pt_regs, cx),
+	offsetof(struct pt_regs, dx), offsetof(struct pt_regs, bx),
+	offsetof(struct pt_regs, sp), offsetof(struct pt_regs, bp),
+	offsetof(struct pt_regs, si), offsetof(struct pt_regs, di),
+#ifdef CONFIG_X86_64
+	offsetof(struct pt_regs, r8), offsetof(struct pt_regs, r9),
+	offsetof(struct pt_regs, r10), offsetof(struct pt_regs, r11),
+	offsetof(struct pt_regs, r12), offsetof(struct pt_regs, r13),
+	offsetof(struct pt_regs, r14), offsetof(struct pt_regs, r15),
+#endif
+};
+
 static unsigned long *gpr(struct pt_regs *regs, int num)
 {
-	unsigned long *gprs[] = {
-		&regs->ax, &regs->cx, &regs->dx, &regs->bx,
-		&regs->sp, &regs->bp, &regs->si, &regs->di,
-		&regs->r8, &regs->r9, &regs->r10, &regs->r11,
-		&regs->r12, &regs->r13, &regs->r14, &regs->r15,
-	};
-
-	return gprs[num];
+	return (void *)regs + gprs[num];
 }
 
-static unsigned long stack[128];
+/* Write a REX prefix in 64-bit mode only. Returns where the next byte belongs. */
+static u8 *put_rex(u8 *p, u8 rex)
+{
+	if (IS_ENABLED(CONFIG_X86_64))
+		*p++ = rex;
+	return p;
+}
 
-/* What is not set by the test is an address that is not canonical. */
+static unsigned long stack[192] __aligned(8);
+
+/* A word of the stack after memset(stack, 0x42, sizeof(stack)). */
+#define UNTOUCHED	(-1UL / 0xff * 0x42)
+
+/* What is not set by the test is an address that is not canonical, or is a user's. */
 static void init_regs(struct pt_regs *regs)
 {
 	memset(regs, 0x42, sizeof(*regs));
@@ -854,7 +1090,7 @@ static bool emulate(struct kunit *test, struct pt_regs *regs, const u8 *code)
 	struct insn insn;
 	bool done;
 
-	KUNIT_ASSERT_EQ(test, decode(&insn, code), 0);
+	KUNIT_ASSERT_EQ(test, decode(&insn, code, INSN_MODE_KERN), 0);
 	KUNIT_ASSERT_EQ(test, prepare_emulation(&emul, &insn), 0);
 	done = emulate_insn(&emul, regs);
 	if (!done)
@@ -955,11 +1191,13 @@ static bool native_##name(unsigned long *count, unsigned long flags)			\
 NATIVE_COUNT(loopne, "loopne")
 NATIVE_COUNT(loope, "loope")
 NATIVE_COUNT(loop, "loop")
+NATIVE_COUNT(jecxz, "jecxz")
+#ifdef CONFIG_X86_64
 NATIVE_COUNT(jrcxz, "jrcxz")
 NATIVE_COUNT(loopnel, "addr32 loopne")
 NATIVE_COUNT(loopel, "addr32 loope")
 NATIVE_COUNT(loopl, "addr32 loop")
-NATIVE_COUNT(jecxz, "jecxz")
+#endif
 
 static const struct count_case {
 	const char *text;
@@ -970,11 +1208,16 @@ static const struct count_case {
 	{ "loopne .+0x12", { 0xe0, 0x10 }, 2, native_loopne },
 	{ "loope .-0x7e", { 0xe1, 0x80 }, 2, native_loope },
 	{ "loop .+0x12", { 0xe2, 0x10 }, 2, native_loop },
+#ifdef CONFIG_X86_64
 	{ "jrcxz .+0x81", { 0xe3, 0x7f }, 2, native_jrcxz },
 	{ "addr32 loopne .+0x13", { 0x67, 0xe0, 0x10 }, 3, native_loopnel },
 	{ "addr32 loope .-0x7d", { 0x67, 0xe1, 0x80 }, 3, native_loopel },
 	{ "addr32 loop .+0x13", { 0x67, 0xe2, 0x10 }, 3, native_loopl },
 	{ "jecxz .+0x82", { 0x67, 0xe3, 0x7f }, 3, native_jecxz },
+#else
+	{ "jecxz .+0x81", { 0xe3, 0x7f }, 2, native_jecxz },
+	{ "jecxz .-0x7e", { 0xe3, 0x80 }, 2, native_jecxz },
+#endif
 };
 
 static void check_count(struct kunit *test, const struct count_case *c, unsigned long count,
@@ -998,9 +1241,10 @@ static void check_count(struct kunit *test, const struct count_case *c, unsigned
 
 static void test_counts(struct kunit *test)
 {
-	static const unsigned long counts[] = {
-		0, 1, 2, 0x80000000, 0xffffffff, 0x100000000, 0x100000001, 0x100000002,
-		0x7fffffff00000000, 0xffffffff00000001, -1UL,
+	static const u64 counts[] = {
+		0, 1, 2, 0x10000, 0x10001, 0x80000000, 0xffffffff,
+		0x100000000, 0x100000001, 0x100000002,
+		0x7fffffff00000000, 0xffffffff00000001, -1ULL,
 	};
 	size_t i, j;
 	int n;
@@ -1030,13 +1274,13 @@ static void test_jumps_and_calls(struct kunit *test)
 			INSN("cs jmp .-0xffa", 0x2e, 0xe9, 0x00, 0xf0, 0xff, 0xff));
 
 	memset(stack, 0x42, sizeof(stack));
-	want.sp -= 8;
+	want.sp -= WORD;
 	want.ip += 5 - 0x12345678;
 	expect_emulated(test, &regs, &want,
 			INSN("call .-0x12345673", 0xe8, 0x88, 0xa9, 0xcb, 0xed));
 	KUNIT_EXPECT_EQ(test, stack[63], want.ip + 0x12345678);
-	KUNIT_EXPECT_EQ(test, stack[62], 0x4242424242424242);
-	KUNIT_EXPECT_EQ(test, stack[64], 0x4242424242424242);
+	KUNIT_EXPECT_EQ(test, stack[62], UNTOUCHED);
+	KUNIT_EXPECT_EQ(test, stack[64], UNTOUCHED);
 }
 
 static void test_returns(struct kunit *test)
@@ -1047,16 +1291,16 @@ static void test_returns(struct kunit *test)
 	want = regs;
 	stack[64] = CODE + 0x100;
 	stack[65] = CODE + 0x200;
-	stack[114] = CODE + 0x300;
+	stack[66 + 0x180 / WORD] = CODE + 0x300;
 
 	want.ip = CODE + 0x100;
-	want.sp += 8;
+	want.sp += WORD;
 	expect_emulated(test, &regs, &want, INSN("ret", 0xc3));
 	want.ip = CODE + 0x200;
-	want.sp += 8 + 0x180;
+	want.sp += WORD + 0x180;
 	expect_emulated(test, &regs, &want, INSN("ret $0x180", 0xc2, 0x80, 0x01));
 	want.ip = CODE + 0x300;
-	want.sp += 8 + 0xfff0;
+	want.sp += WORD + 0xfff0;
 	expect_emulated(test, &regs, &want, INSN("ret $0xfff0", 0xc2, 0xf0, 0xff));
 }
 
@@ -1073,11 +1317,16 @@ static void expect_failure(struct kunit *test, struct pt_regs *regs, const u8 *c
 
 static const unsigned long unusable[] = {
 	0,			/* the user's half */
+	0x8048000,
+	UNTOUCHED,
+#ifdef CONFIG_X86_64
 	0x0000555555554000,
 	0x0000800000000000,	/* with four levels of page tables, and without */
 	0x0100000000000000,
-	0x4242424242424242,
 	0xfeffffffffffffff,
+#else
+	TASK_SIZE_MAX - 1,
+#endif
 };
 
 static void test_unusable_targets(struct kunit *test)
@@ -1109,7 +1358,7 @@ static void test_unusable_targets(struct kunit *test)
 static void test_unreadable_memory(struct kunit *test)
 {
 	static const u8 jmp[MAX_CODE] = { 0xff, 0x20 }, call[MAX_CODE] = { 0xff, 0x10 };
-	unsigned long unmapped[] = { -PAGE_SIZE, -sizeof(long) + 1, 0 };
+	unsigned long unmapped[] = { -PAGE_SIZE, -WORD + 1, 0 };
 	void *page = vmalloc(PAGE_SIZE);
 	struct pt_regs regs;
 	size_t i;
@@ -1136,9 +1385,14 @@ static void test_register_targets(struct kunit *test)
 	struct pt_regs regs, want;
 	int num;
 
-	for (num = 0; num < 16; num++) {
-		u8 jmp[MAX_CODE] = { 0x40 | num >> 3, 0xff, 0xe0 | (num & 7) };
-		u8 call[MAX_CODE] = { 0x48 | num >> 3, 0xff, 0xd0 | (num & 7) };
+	for (num = 0; num < ARRAY_SIZE(gprs); num++) {
+		u8 jmp[MAX_CODE] = { }, *jmp_op = put_rex(jmp, 0x40 | num >> 3);
+		u8 call[MAX_CODE] = { }, *call_op = put_rex(call, 0x48 | num >> 3);
+
+		jmp_op[0] = 0xff;
+		jmp_op[1] = 0xe0 | (num & 7);
+		call_op[0] = 0xff;
+		call_op[1] = 0xd0 | (num & 7);
 
 		init_regs(&regs);
 		*gpr(&regs, num) = (unsigned long)&stack[32];
@@ -1147,16 +1401,20 @@ static void test_register_targets(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, emulate(test, &regs, jmp));
 		KUNIT_EXPECT_MEMEQ_MSG(test, &regs, &want, sizeof(regs), "jmp *%%%d", num);
 
-		/* Of %rsp it is the value before the push. */
+		/* Of the stack pointer it is the value before the push. */
 		regs.ip = CODE;
-		want.sp -= 8;
+		want.sp -= WORD;
 		KUNIT_EXPECT_TRUE(test, emulate(test, &regs, call));
 		KUNIT_EXPECT_MEMEQ_MSG(test, &regs, &want, sizeof(regs), "call *%%%d", num);
-		KUNIT_EXPECT_EQ_MSG(test, *(unsigned long *)regs.sp, CODE + 3, "call *%%%d", num);
+		KUNIT_EXPECT_EQ_MSG(test, *(unsigned long *)regs.sp,
+				    CODE + (call_op + 2 - call), "call *%%%d", num);
 	}
 }
 
-/* A memory operand, read from its encoding as tables 2-2 and 2-3 of the SDM say. */
+/*
+ * A memory operand, read from its encoding as tables 2-2 and 2-3 of the SDM say. A
+ * displacement alone is relative to ip in 64-bit mode.
+ */
 struct operand {
 	int base, index;	/* the number of a register or -1 */
 	int scale;
@@ -1181,7 +1439,7 @@ static struct operand read_operand(u8 rex, u8 modrm, u8 sib)
 			op.index = -1;
 	}
 	if (mod == 0 && (rm == 5 || (rm == 4 && (sib & 7) == 5))) {
-		op.rip = rm == 5;
+		op.rip = rm == 5 && IS_ENABLED(CONFIG_X86_64);
 		op.base = -1;
 		op.disp_size = 4;
 	}
@@ -1213,12 +1471,12 @@ static s32 aim(struct pt_regs *regs, const struct operand *op, unsigned long add
 	return disp;
 }
 
-/* JMP or CALL, /@reg, to what the operand of @rex, @modrm and @sib contains. */
+/* JMP or CALL, /@reg, to what the operand of @rex, if any, @modrm and @sib contains. */
 static void check_operand(struct kunit *test, u8 rex, u8 modrm, u8 sib, int reg)
 {
 	struct operand op = read_operand(rex, modrm, sib);
 	unsigned long *slot = &stack[64];
-	u8 code[MAX_CODE] = { rex, 0xff, modrm | reg << 3 }, *p = code + 3;
+	u8 code[MAX_CODE] = { }, *p = put_rex(code, rex);
 	struct pt_regs regs, want;
 	s32 disp;
 
@@ -1228,6 +1486,8 @@ static void check_operand(struct kunit *test, u8 rex, u8 modrm, u8 sib, int reg)
 	if (!op.disp_size && disp)
 		return;	/* cannot hit it, when base and index are the same register */
 
+	*p++ = 0xff;
+	*p++ = modrm | reg << 3;
 	if ((modrm & 7) == 4)
 		*p++ = sib;
 	memcpy(p, &disp, op.disp_size);
@@ -1237,7 +1497,7 @@ static void check_operand(struct kunit *test, u8 rex, u8 modrm, u8 sib, int reg)
 	*slot = CODE + 0x100;
 	want = regs;
 	want.ip = CODE + 0x100;
-	want.sp -= reg == 2 ? 8 : 0;
+	want.sp -= reg == 2 ? WORD : 0;
 	KUNIT_EXPECT_TRUE_MSG(test, emulate(test, &regs, code), "%*ph", 9, code);
 	KUNIT_EXPECT_MEMEQ_MSG(test, &regs, &want, sizeof(regs), "%*ph", 9, code);
 	if (reg == 2)
@@ -1246,17 +1506,26 @@ static void check_operand(struct kunit *test, u8 rex, u8 modrm, u8 sib, int reg)
 				    "%*ph", 9, code);
 }
 
+static void check_operands(struct kunit *test, u8 rex)
+{
+	int mod, rm, sib;
+
+	for (mod = 0; mod < 3; mod++)
+		for (rm = 0; rm < 8; rm++)
+			for (sib = 0; sib < (rm == 4 ? 256 : 1); sib++) {
+				check_operand(test, rex, mod << 6 | rm, sib, 4);
+				check_operand(test, rex, mod << 6 | rm, sib, 2);
+			}
+}
+
 static void test_every_operand(struct kunit *test)
 {
-	int rex, mod, rm, sib;
+	int rex;
 
+	if (IS_ENABLED(CONFIG_X86_32))
+		return check_operands(test, 0);
 	for (rex = 0x40; rex < 0x50; rex++)
-		for (mod = 0; mod < 3; mod++)
-			for (rm = 0; rm < 8; rm++)
-				for (sib = 0; sib < (rm == 4 ? 256 : 1); sib++) {
-					check_operand(test, rex, mod << 6 | rm, sib, 4);
-					check_operand(test, rex, mod << 6 | rm, sib, 2);
-				}
+		check_operands(test, rex);
 }
 
 static unsigned long native_popf(unsigned long value)
@@ -1274,9 +1543,10 @@ static void test_popf(struct kunit *test)
 	struct pt_regs regs, want;
 	int bit;
 
-	/* Bit by bit, but not TF; with 64 none, with 65 all. */
-	for (bit = 0; bit <= 65; bit++) {
-		unsigned long value = bit < 64 ? BIT(bit) : bit == 64 ? 0 : -1UL;
+	/* Bit by bit, but not TF; then none, then all. */
+	for (bit = 0; bit < BITS_PER_LONG + 2; bit++) {
+		unsigned long value = bit < BITS_PER_LONG ? BIT(bit) :
+				      bit == BITS_PER_LONG ? 0 : -1UL;
 
 		value &= ~X86_EFLAGS_TF;
 		init_regs(&regs);
@@ -1284,7 +1554,7 @@ static void test_popf(struct kunit *test)
 		stack[64] = value;
 		want = regs;
 		want.ip += 1;
-		want.sp += 8;
+		want.sp += WORD;
 		want.flags = native_popf(value);
 		KUNIT_EXPECT_TRUE(test, emulate(test, &regs, popf));
 		KUNIT_EXPECT_MEMEQ_MSG(test, &regs, &want, sizeof(regs), "%lx becomes %lx, not %lx",
@@ -1297,7 +1567,7 @@ static void test_popf(struct kunit *test)
 	stack[64] = X86_EFLAGS_RF | X86_EFLAGS_VM | X86_EFLAGS_VIP | X86_EFLAGS_TF;
 	want = regs;
 	want.ip += 1;
-	want.sp += 8;
+	want.sp += WORD;
 	want.flags = X86_EFLAGS_FIXED | X86_EFLAGS_VIF | X86_EFLAGS_TF;
 	expect_emulated(test, &regs, &want, INSN("popf", 0x9d));
 }
@@ -1310,14 +1580,14 @@ static void test_pushf(struct kunit *test)
 	regs.flags = native_popf(FLAGS | X86_EFLAGS_CF | X86_EFLAGS_DF);
 	want = regs;
 	want.ip += 1;
-	want.sp -= 8;
+	want.sp -= WORD;
 	expect_emulated(test, &regs, &want, INSN("pushf", 0x9c));
 	KUNIT_EXPECT_EQ(test, stack[63], regs.flags);
 
 	regs.flags = -1UL & ~X86_EFLAGS_FIXED;
 	want = regs;
 	want.ip += 1;
-	want.sp -= 8;
+	want.sp -= WORD;
 	expect_emulated(test, &regs, &want, INSN("pushf", 0x9c));
 	KUNIT_EXPECT_EQ(test, stack[62], ~(X86_EFLAGS_RF | X86_EFLAGS_VM));
 }
@@ -1374,17 +1644,23 @@ static void test_nops_and_waits(struct kunit *test)
 }
 
 /* prepare_emulation() and analyse_insn() agree on what is emulated. */
-static void test_no_emulation(struct kunit *test)
+static void check_no_emulation(struct kunit *test, const struct insn_case *cases, size_t n,
+			       enum insn_mode mode)
 {
 	struct insn_emulation emul;
 	struct insn insn;
-	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(boosted); i++) {
-		KUNIT_ASSERT_EQ(test, decode(&insn, boosted[i].code), 0);
-		KUNIT_EXPECT_EQ_MSG(test, prepare_emulation(&emul, &insn), -EILSEQ, "%s",
-				    boosted[i].text);
+	for (; n; n--, cases++) {
+		KUNIT_ASSERT_EQ(test, decode(&insn, cases->code, mode), 0);
+		KUNIT_EXPECT_EQ_MSG(test, prepare_emulation(&emul, &insn), -EILSEQ,
+				    "%s, %d bits", cases->text, mode_bits(mode));
 	}
+}
+
+static void test_no_emulation(struct kunit *test)
+{
+	check_no_emulation(test, boosted, ARRAY_SIZE(boosted), INSN_MODE_64);
+	check_no_emulation(test, boosted_32, ARRAY_SIZE(boosted_32), INSN_MODE_32);
 }
 
 /* Relocation. */
@@ -1397,13 +1673,20 @@ static void check_relocated(struct kunit *test, const u8 *here, const u8 *there)
 	u8 buf[16];
 	int len;
 
-	KUNIT_ASSERT_EQ(test, decode(&insn, here), 0);
+	KUNIT_ASSERT_EQ(test, decode(&insn, here, INSN_MODE_KERN), 0);
 	memset(buf, 0xcc, sizeof(buf));
 	len = relocate_insn(buf, &insn, (unsigned long)here, (unsigned long)there);
 	KUNIT_EXPECT_EQ_MSG(test, len, insn.length, "%*ph", 12, here);
 	KUNIT_EXPECT_MEMEQ_MSG(test, buf, there, insn.length, "%*ph", 12, here);
 	KUNIT_EXPECT_EQ_MSG(test, buf[insn.length], 0xcc, "%*ph", 12, here);
 }
+
+/* A memory operand in assembler. Only in 64-bit mode can it be relative to ip. */
+#ifdef CONFIG_X86_64
+#define MEMORY(label)	label "(%%rip)"
+#else
+#define MEMORY(label)	label
+#endif
 
 /*
  * The assembler knows what an instruction looks like at two places. It writes
@@ -1420,8 +1703,8 @@ do {											\
 	    "twice " insn "\n"								\
 	    ".purgem twice\n"								\
 	    ".popsection\n\t"								\
-	    "lea 1b(%%rip), %[here]\n\t"						\
-	    "lea 2b(%%rip), %[there]"							\
+	    "lea " MEMORY("1b") ", %[here]\n\t"						\
+	    "lea " MEMORY("2b") ", %[there]"						\
 	    : [here] "=r" (here), [there] "=r" (there)					\
 	    : [target] "i" (&reloc_target));						\
 	check_relocated_both_ways(test, here, there);					\
@@ -1433,6 +1716,7 @@ static void check_relocated_both_ways(struct kunit *test, const u8 *here, const 
 	check_relocated(test, there, here);
 }
 
+#ifdef CONFIG_X86_64
 static void test_relocated_operands(struct kunit *test)
 {
 	CHECK_RELOCATED(test, "lea %c[target](%%rip), %%rax");
@@ -1446,6 +1730,22 @@ static void test_relocated_operands(struct kunit *test)
 	CHECK_RELOCATED(test, "vpalignr $1, %c[target](%%rip), %%ymm1, %%ymm9");
 	CHECK_RELOCATED(test, "crc32q %c[target](%%rip), %%rax");
 }
+#else
+static void test_relocated_operands(struct kunit *test)
+{
+	CHECK_RELOCATED(test, "lea %c[target], %%eax");
+	CHECK_RELOCATED(test, "mov %c[target], %%eax");
+	CHECK_RELOCATED(test, "mov %%al, %c[target]");
+	CHECK_RELOCATED(test, "movl $%c[target], %c[target]");
+	CHECK_RELOCATED(test, "pushl $%c[target]");
+	CHECK_RELOCATED(test, "cmpb $1, %%fs:%c[target]");
+	CHECK_RELOCATED(test, "imul $1000000, %c[target](, %%ecx, 4), %%edi");
+	CHECK_RELOCATED(test, "lock cmpxchg %%edi, %c[target]");
+	CHECK_RELOCATED(test, "call *%c[target]");
+	CHECK_RELOCATED(test, "jmp *%c[target](, %%eax, 4)");
+	CHECK_RELOCATED(test, "vpalignr $1, %c[target], %%ymm1, %%ymm2");
+}
+#endif
 
 /* Execute a LEA, and tell where that was. */
 #define EXECUTE_LEA(where)								\
@@ -1453,8 +1753,8 @@ static void test_relocated_operands(struct kunit *test)
 	unsigned long result_;								\
 											\
 	asm volatile("1:\n\t"								\
-		     "lea %c[target](%%rip), %[result]\n\t"				\
-		     "lea 1b(%%rip), %[site]"						\
+		     "lea " MEMORY("%c[target]") ", %[result]\n\t"			\
+		     "lea " MEMORY("1b") ", %[site]"					\
 		     : [result] "=a" (result_), [site] "=r" (where)			\
 		     : [target] "i" (&reloc_target));					\
 	result_;									\
@@ -1470,6 +1770,7 @@ static void test_relocated_code(struct kunit *test)
 	check_relocated_both_ways(test, here, there);
 }
 
+#ifdef CONFIG_X86_64
 static void test_relocation_range(struct kunit *test)
 {
 	/* lea 0(%rip), %rax: it goes 2 GiB down from there, and 2 GiB less a byte up. */
@@ -1480,7 +1781,7 @@ static void test_relocation_range(struct kunit *test)
 
 	memset(buf, 0xcc, sizeof(buf));
 	memset(untouched, 0xcc, sizeof(untouched));
-	KUNIT_ASSERT_EQ(test, decode(&insn, lea), 0);
+	KUNIT_ASSERT_EQ(test, decode(&insn, lea, INSN_MODE_64), 0);
 
 	KUNIT_EXPECT_EQ(test, -ERANGE, relocate_insn(buf, &insn, CODE, CODE + 0x80000001));
 	KUNIT_EXPECT_EQ(test, -ERANGE, relocate_insn(buf, &insn, CODE, CODE - 0x80000000));
@@ -1494,51 +1795,83 @@ static void test_relocation_range(struct kunit *test)
 	memcpy(&disp, buf + 3, sizeof(disp));
 	KUNIT_EXPECT_EQ(test, disp, S32_MAX);
 }
+#endif
 
-static void test_copies(struct kunit *test)
+/* Copies of @cases at @to have the same bytes. */
+static void check_copies(struct kunit *test, const struct insn_case *cases, size_t n,
+			 enum insn_mode mode, unsigned long to)
 {
 	struct insn insn;
 	u8 buf[16];
-	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(boosted); i++) {
-		KUNIT_ASSERT_EQ(test, decode(&insn, boosted[i].code), 0);
+	for (; n; n--, cases++) {
+		KUNIT_ASSERT_EQ(test, decode(&insn, cases->code, mode), 0);
 		memset(buf, 0xcc, sizeof(buf));
-		KUNIT_EXPECT_EQ_MSG(test, relocate_insn(buf, &insn, CODE, CODE), insn.length,
-				    "%s", boosted[i].text);
-		KUNIT_EXPECT_MEMEQ_MSG(test, buf, boosted[i].code, insn.length,
-				       "%s", boosted[i].text);
-		KUNIT_EXPECT_EQ_MSG(test, buf[insn.length], 0xcc, "%s", boosted[i].text);
+		KUNIT_EXPECT_EQ_MSG(test, relocate_insn(buf, &insn, CODE, to), insn.length,
+				    "%s", cases->text);
+		KUNIT_EXPECT_MEMEQ_MSG(test, buf, cases->code, insn.length,
+				       "%s", cases->text);
+		KUNIT_EXPECT_EQ_MSG(test, buf[insn.length], 0xcc, "%s", cases->text);
 	}
+}
+
+/* 32-bit mode has no operands relative to ip. */
+static void test_copies(struct kunit *test)
+{
+	check_copies(test, boosted, ARRAY_SIZE(boosted), INSN_MODE_64, CODE);
+	check_copies(test, boosted_32, ARRAY_SIZE(boosted_32), INSN_MODE_32, CODE + 0x1000);
+	check_copies(test, stepped_32, ARRAY_SIZE(stepped_32), INSN_MODE_32, CODE + 0x1000);
+}
+
+static const struct insn_case not_relocatable[] = {
+	{ "je", { 0x74, 0x10 } },
+	{ "jne", { 0x0f, 0x85, 0x10 } },
+	{ "loopne", { 0xe0, 0x10 } },
+	{ "jrcxz", { 0xe3, 0x10 } },
+	{ "call", { 0xe8, 0x10 } },
+	{ "jmp", { 0xe9, 0x10 } },
+	{ "jmp", { 0xeb, 0x10 } },
+	{ "xbegin", { 0xc7, 0xf8, 0x10 } },
+	{ "{rex2} je", { 0xd5, 0x80, 0x84, 0x10 } },
+	{ "lea (%eip),%rax", { 0x67, 0x48, 0x8d, 0x05 } },
+	{ "Xen cpuid", { 0x0f, 0x0b, 0x78, 0x65, 0x6e, 0x0f, 0xa2 } },
+};
+
+static const struct insn_case not_relocatable_32[] = {
+	{ "je", { 0x74, 0x10 } },
+	{ "jne", { 0x0f, 0x85, 0x10 } },
+	{ "loopne", { 0xe0, 0x10 } },
+	{ "jecxz", { 0xe3, 0x10 } },
+	{ "jcxz", { 0x67, 0xe3, 0x10 } },
+	{ "call", { 0xe8, 0x10 } },
+	{ "callw", { 0x66, 0xe8, 0x10 } },
+	{ "jmp", { 0xe9, 0x10 } },
+	{ "jmp", { 0xeb, 0x10 } },
+	{ "xbegin", { 0xc7, 0xf8, 0x10 } },
+	{ "Xen cpuid", { 0x0f, 0x0b, 0x78, 0x65, 0x6e, 0x0f, 0xa2 } },
+};
+
+static void check_not_relocatable(struct kunit *test, const struct insn_case *cases, size_t n,
+				  enum insn_mode mode)
+{
+	u8 untouched[16], buf[16];
+	struct insn insn;
+
+	memset(buf, 0xcc, sizeof(buf));
+	memset(untouched, 0xcc, sizeof(untouched));
+	for (; n; n--, cases++) {
+		KUNIT_ASSERT_EQ(test, decode(&insn, cases->code, mode), 0);
+		KUNIT_EXPECT_EQ_MSG(test, relocate_insn(buf, &insn, CODE, CODE + 16), -EILSEQ,
+				    "%s, %d bits", cases->text, mode_bits(mode));
+	}
+	KUNIT_EXPECT_MEMEQ(test, buf, untouched, sizeof(buf));
 }
 
 static void test_not_relocatable(struct kunit *test)
 {
-	static const struct insn_case cases[] = {
-		{ "je", { 0x74, 0x10 } },
-		{ "jne", { 0x0f, 0x85, 0x10 } },
-		{ "loopne", { 0xe0, 0x10 } },
-		{ "jrcxz", { 0xe3, 0x10 } },
-		{ "call", { 0xe8, 0x10 } },
-		{ "jmp", { 0xe9, 0x10 } },
-		{ "jmp", { 0xeb, 0x10 } },
-		{ "xbegin", { 0xc7, 0xf8, 0x10 } },
-		{ "{rex2} je", { 0xd5, 0x80, 0x84, 0x10 } },
-		{ "lea (%eip),%rax", { 0x67, 0x48, 0x8d, 0x05 } },
-		{ "Xen cpuid", { 0x0f, 0x0b, 0x78, 0x65, 0x6e, 0x0f, 0xa2 } },
-	};
-	u8 untouched[16], buf[16];
-	struct insn insn;
-	size_t i;
-
-	memset(buf, 0xcc, sizeof(buf));
-	memset(untouched, 0xcc, sizeof(untouched));
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		KUNIT_ASSERT_EQ(test, decode(&insn, cases[i].code), 0);
-		KUNIT_EXPECT_EQ_MSG(test, relocate_insn(buf, &insn, CODE, CODE + 16), -EILSEQ,
-				    "%s", cases[i].text);
-	}
-	KUNIT_EXPECT_MEMEQ(test, buf, untouched, sizeof(buf));
+	check_not_relocatable(test, not_relocatable, ARRAY_SIZE(not_relocatable), INSN_MODE_64);
+	check_not_relocatable(test, not_relocatable_32, ARRAY_SIZE(not_relocatable_32),
+			      INSN_MODE_32);
 }
 
 /* Checks of indirect calls' targets; 0xaa is any byte. */
@@ -1587,8 +1920,8 @@ static struct kunit_case kprobes_insn_cases[] = {
 	KUNIT_CASE(test_skipped),
 	KUNIT_CASE(test_emulated),
 	KUNIT_CASE(test_refused),
-	KUNIT_CASE(test_32bit_mode),
 	KUNIT_CASE(test_every_opcode),
+	KUNIT_CASE(test_vex_or_not),
 	KUNIT_CASE(test_every_group),
 	KUNIT_CASE(test_group_7),
 	KUNIT_CASE(test_hints),
@@ -1609,7 +1942,9 @@ static struct kunit_case kprobes_insn_cases[] = {
 	KUNIT_CASE(test_no_emulation),
 	KUNIT_CASE(test_relocated_operands),
 	KUNIT_CASE(test_relocated_code),
+#ifdef CONFIG_X86_64
 	KUNIT_CASE(test_relocation_range),
+#endif
 	KUNIT_CASE(test_copies),
 	KUNIT_CASE(test_not_relocatable),
 	KUNIT_CASE(test_cfi_checks),

@@ -48,7 +48,7 @@ static int relocate_operand(u8 *buf, const struct insn *insn, long distance)
 {
 	long disp = insn->displacement.value + distance;
 
-	if (insn->addr_bytes != sizeof(disp))	/* counts modulo 4 GiB */
+	if (insn->addr_bytes != 8)	/* counts modulo 4 GiB */
 		return -EILSEQ;
 	if (disp != (s32)disp)
 		return -ERANGE;
