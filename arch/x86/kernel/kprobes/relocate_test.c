@@ -22,8 +22,15 @@
 #include "relocate.h"
 
 /* Where the originals are, and the copies. */
-#define FROM		0xffffffff81000000UL
+#define FROM		((unsigned long)(s32)0x81000000)
 #define TO		(FROM + 0x10000)
+
+/* An address that x86-64 cannot make from 32 bits. */
+#ifdef CONFIG_X86_64
+#define FAR		0xffffc90000001000
+#else
+#define FAR		0
+#endif
 
 #define MAX_CODE	24
 
@@ -51,9 +58,19 @@ static struct code fill_up(struct bytes bytes)
 	return code;
 }
 
-static int decode(struct insn *insn, const struct code *code)
+/* relocate_displaced() takes the mode from the instruction: both modes are tested. */
+static const int all_bits[] = { 32, 64 };
+
+static int decode(struct insn *insn, const struct code *code, int bits)
 {
-	return insn_decode(insn, code->bytes, sizeof(code->bytes), INSN_MODE_64);
+	return insn_decode(insn, code->bytes, sizeof(code->bytes),
+			   bits == 64 ? INSN_MODE_64 : INSN_MODE_32);
+}
+
+/* Whether a case is one for code of @bits. It is for both modes if @case_bits is 0. */
+static bool case_has_bits(int case_bits, int bits)
+{
+	return !case_bits || case_bits == bits;
 }
 
 /* The size of a region. */
@@ -62,10 +79,11 @@ static const struct size_case {
 	const char *text;
 	struct bytes code;
 	int size;
+	int bits;	/* see case_has_bits() */
 } size_cases[] = {
 	{ "nop; nop; nop; nop; nop", BYTES(0x90), 5 },
-	{ "lea 0x10(%rip),%rax", BYTES(0x48, 0x8d, 0x05, 0x10, 0x00, 0x00, 0x00), 7 },
-	{ "push %rbp; mov %rsp,%rbp; nop", BYTES(0x55, 0x48, 0x89, 0xe5), 5 },
+	{ "lea 0x10(%rip),%rax", BYTES(0x48, 0x8d, 0x05, 0x10, 0x00, 0x00, 0x00), 7, 64 },
+	{ "push %rbp; mov %rsp,%rbp; nop", BYTES(0x55, 0x48, 0x89, 0xe5), 5, 64 },
 	{ "push; push; push; push; mov $imm32,%eax", BYTES(0x53, 0x53, 0x53, 0x53, 0xb8), 9 },
 	{ "4 * nop; cs ... nopw 0(%rax,%rax,1)",
 	  BYTES(0x90, 0x90, 0x90, 0x90, 0x66, 0x66, 0x66, 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84,
@@ -115,19 +133,20 @@ static const struct size_case {
 	/* Calls */
 	{ "call", BYTES(0xe8, 0x00, 0x10, 0x00, 0x00, 0xcc), 5 },
 	{ "cs call", BYTES(0x2e, 0xe8, 0x00, 0x10, 0x00, 0x00, 0xcc), 6 },
-	{ "rex.W call", BYTES(0x48, 0xe8, 0x00, 0x10, 0x00, 0x00), 6 },
+	{ "rex.W call", BYTES(0x48, 0xe8, 0x00, 0x10, 0x00, 0x00), 6, 64 },
 	{ "nop; nop; nop; nop; call", BYTES(0x90, 0x90, 0x90, 0x90, 0xe8, 0, 0, 0, 0), 9 },
-	{ "mov %rdi,%rsi; call *%rax", BYTES(0x48, 0x89, 0xfe, 0xff, 0xd0, 0xcc), 5 },
+	{ "mov %rdi,%rsi; call *%rax", BYTES(0x48, 0x89, 0xfe, 0xff, 0xd0, 0xcc), 5, 64 },
 	{ "call *0x10(%rip)", BYTES(0xff, 0x15, 0x10, 0x00, 0x00, 0x00, 0xcc), 6 },
 	{ "call *table(,%rax,8)", BYTES(0xff, 0x14, 0xc5, 0x00, 0x10, 0x00, 0x00), 7 },
-	{ "push %rax; notrack call *8(%r12)", BYTES(0x50, 0x3e, 0x41, 0xff, 0x54, 0x24, 0x08), 7 },
-	{ "push %rax; push %rax; call *%r12", BYTES(0x50, 0x50, 0x41, 0xff, 0xd4), 5 },
-	{ "nop; call *table(,%r12,1)", BYTES(0x90, 0x42, 0xff, 0x14, 0x25, 0, 0, 0, 0), 9 },
+	{ "push %rax; notrack call *8(%r12)", BYTES(0x50, 0x3e, 0x41, 0xff, 0x54, 0x24, 0x08), 7,
+	  64 },
+	{ "push %rax; push %rax; call *%r12", BYTES(0x50, 0x50, 0x41, 0xff, 0xd4), 5, 64 },
+	{ "nop; call *table(,%r12,1)", BYTES(0x90, 0x42, 0xff, 0x14, 0x25, 0, 0, 0, 0), 9, 64 },
 
 	/* Calls that are not at the end, or would find their operand elsewhere */
 	{ "call *%rax; nop", BYTES(0xff, 0xd0), -EILSEQ },
 	{ "call *(%rdi); nop", BYTES(0xff, 0x17), -EILSEQ },
-	{ "nop; call *%r11; nop", BYTES(0x90, 0x41, 0xff, 0xd3), -EILSEQ },
+	{ "nop; call *%r11; nop", BYTES(0x90, 0x41, 0xff, 0xd3), -EILSEQ, 64 },
 	{ "nop; nop; nop; call *%rsp", BYTES(0x90, 0x90, 0x90, 0xff, 0xd4), -EILSEQ },
 	{ "nop; call *8(%rsp)", BYTES(0x90, 0xff, 0x54, 0x24, 0x08), -EILSEQ },
 	{ "nop; call *(%rsp,%rax,8)", BYTES(0x90, 0x90, 0xff, 0x14, 0xc4), -EILSEQ },
@@ -154,12 +173,12 @@ static const struct size_case {
 	{ "4 * nop; int3", BYTES(0x90, 0x90, 0x90, 0x90, 0xcc), -EILSEQ },
 	{ "nop; nop; nop; ud2", BYTES(0x90, 0x90, 0x90, 0x0f, 0x0b), -EILSEQ },
 	{ "lret", BYTES(0xcb), -EILSEQ },
-	{ "iretq", BYTES(0x48, 0xcf), -EILSEQ },
+	{ "iretq", BYTES(0x48, 0xcf), -EILSEQ, 64 },
 	{ "lcall *(%rdi)", BYTES(0xff, 0x1f), -EILSEQ },
 	{ "ljmp *(%rdi)", BYTES(0xff, 0x2f), -EILSEQ },
 	{ "syscall", BYTES(0x0f, 0x05), -EILSEQ },
 	{ "swapgs", BYTES(0x0f, 0x01, 0xf8), -EILSEQ },
-	{ "mov 0(%eip),%eax", BYTES(0x67, 0x8b, 0x05, 0, 0, 0, 0), -EILSEQ },
+	{ "mov 0(%eip),%eax", BYTES(0x67, 0x8b, 0x05, 0, 0, 0, 0), -EILSEQ, 64 },
 	{ "data16 jmp", BYTES(0x66, 0xe9, 0, 0, 0, 0), -EILSEQ },
 	{ "data16 call", BYTES(0x66, 0xe8, 0, 0, 0, 0), -EILSEQ },
 	{ "data16 je", BYTES(0x66, 0x74, 0), -EILSEQ },
@@ -168,7 +187,7 @@ static const struct size_case {
 	{ "lock jmp", BYTES(0xf0, 0xeb, 0), -EILSEQ },
 	{ "nop; nop; call *%gs:(%rdi)", BYTES(0x90, 0x90, 0x65, 0xff, 0x17), -EILSEQ },
 	{ "nop; jmp *%fs:8(%rdi)", BYTES(0x90, 0x64, 0xff, 0x67, 0x08), -EILSEQ },
-	{ "push %es", BYTES(0x06), -EILSEQ },
+	{ "push %es", BYTES(0x06), -EILSEQ, 64 },
 	{ "0f 38 0c without VEX", BYTES(0x0f, 0x38, 0x0c, 0xc8), -EILSEQ },
 	{ "{evex} in an undefined map", BYTES(0x62, 0xf0, 0x7c, 0x08, 0x90, 0xc0), -EILSEQ },
 	{ "16 bytes", BYTES(0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66,
@@ -177,7 +196,44 @@ static const struct size_case {
 	  -EILSEQ },
 	{ "4 * nop; kCFI", BYTES(0x90, 0x90, 0x90, 0x90, 0x41, 0xba, 1, 2, 3, 4, 0x45, 0x03,
 				 0x57, 0xfc, 0x74, 0x02, 0x0f, 0x0b), -EILSEQ },
-	{ "4 * nop; mov $imm32,%r10d", BYTES(0x90, 0x90, 0x90, 0x90, 0x41, 0xba, 1, 2, 3, 4), 10 },
+	{ "4 * nop; mov $imm32,%r10d", BYTES(0x90, 0x90, 0x90, 0x90, 0x41, 0xba, 1, 2, 3, 4), 10,
+	  64 },
+
+	/* Only in 32-bit mode */
+	{ "inc %eax; nop", BYTES(0x40), 5, 32 },
+	{ "dec %edi; inc %ebx; pusha; popa; nop", BYTES(0x4f, 0x43, 0x60, 0x61), 5, 32 },
+	{ "push %ds; push %es; pop %es; pop %ds; nop", BYTES(0x1e, 0x06, 0x07, 0x1f), 5, 32 },
+	{ "mov moffs32,%al", BYTES(0xa0, 0x00, 0x10, 0x00, 0xc1), 5, 32 },
+	{ "nop; mov %fs:moffs32,%eax", BYTES(0x90, 0x64, 0xa1, 0x00, 0x10, 0x00, 0xc1), 7, 32 },
+	{ "mov moffs16,%eax; nop", BYTES(0x67, 0xa1, 0x00, 0x10), 5, 32 },
+	{ "mov 0x1000,%ecx", BYTES(0x8b, 0x0d, 0x00, 0x10, 0x00, 0x00), 6, 32 },
+	{ "mov (%bx,%si),%eax; nop", BYTES(0x67, 0x8b, 0x00), 5, 32 },
+	{ "arpl %ax,%bx; nop", BYTES(0x63, 0xc3), 5, 32 },
+	{ "bound %eax,(%ecx); nop", BYTES(0x62, 0x01), 5, 32 },
+	{ "lds (%eax),%eax; nop", BYTES(0xc5, 0x00), 5, 32 },
+	{ "push %ebp; mov %esp,%ebp; push; push", BYTES(0x55, 0x89, 0xe5, 0x57, 0x56), 5, 32 },
+	{ "push %ebp; mov %esp,%ebp; sub $12,%esp", BYTES(0x55, 0x89, 0xe5, 0x83, 0xec, 0x0c), 6,
+	  32 },
+	{ "lea -12(%ebp),%esp; pop; pop", BYTES(0x8d, 0x65, 0xf4, 0x5b, 0x5e), 5, 32 },
+	{ "pop; pop %ebp; ret", BYTES(0x5f, 0x5d, 0xc3), 5, 32 },
+	{ "leave; ret; int3", BYTES(0xc9, 0xc3, 0xcc), 5, 32 },
+	{ "leave; jmp near", BYTES(0xc9, 0xe9, 0x00, 0x10, 0x00, 0x00), 6, 32 },
+	{ "jmp *table(,%eax,4)", BYTES(0xff, 0x24, 0x85, 0x00, 0x10, 0x00, 0x00), 7, 32 },
+	{ "call *table(,%eax,4)", BYTES(0xff, 0x14, 0x85, 0x00, 0x10, 0x00, 0x00), 7, 32 },
+	{ "nop; call *0x1000", BYTES(0x90, 0xff, 0x15, 0x00, 0x10, 0x00, 0x00), 7, 32 },
+	{ "inc; inc; inc; call *%eax", BYTES(0x40, 0x41, 0x42, 0xff, 0xd0), 5, 32 },
+	{ "inc; inc; call *%eax; nop", BYTES(0x40, 0x41, 0xff, 0xd0), -EILSEQ, 32 },
+	{ "nop; nop; nop; call *%esp", BYTES(0x90, 0x90, 0x90, 0xff, 0xd4), -EILSEQ, 32 },
+	{ "nop; nop; call *(%di)", BYTES(0x90, 0x90, 0x67, 0xff, 0x15), -EILSEQ, 32 },
+	{ "jmp *(%bx,%si)", BYTES(0x67, 0xff, 0x20), -EILSEQ, 32 },
+	{ "jcxz", BYTES(0x67, 0xe3, 0x10), -EILSEQ, 32 },
+	{ "nop; callw", BYTES(0x90, 0x66, 0xe8, 0x00, 0x10), -EILSEQ, 32 },
+	{ "pop %ss", BYTES(0x17), -EILSEQ, 32 },
+	{ "mov %eax,%gs", BYTES(0x8e, 0xe8), -EILSEQ, 32 },
+	{ "into", BYTES(0xce), -EILSEQ, 32 },
+	{ "iret", BYTES(0xcf), -EILSEQ, 32 },
+	{ "lcall $0x10,$0", BYTES(0x9a, 0, 0, 0, 0, 0x10, 0), -EILSEQ, 32 },
+	{ "ljmp $0x10,$0", BYTES(0xea, 0, 0, 0, 0, 0x10, 0), -EILSEQ, 32 },
 };
 
 static void test_sizes(struct kunit *test)
@@ -186,6 +242,8 @@ static void test_sizes(struct kunit *test)
 		const struct size_case *c = &size_cases[i];
 		struct code code = fill_up(c->code);
 
+		if (!case_has_bits(c->bits, BITS_PER_LONG))
+			continue;
 		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, sizeof(code.bytes)), c->size,
 				    "%s", c->text);
 	}
@@ -201,6 +259,8 @@ static void test_end_of_bytes(struct kunit *test)
 		const struct size_case *c = &size_cases[i];
 		struct code code = fill_up(c->code);
 
+		if (!case_has_bits(c->bits, BITS_PER_LONG))
+			continue;
 		if (c->size < 0) {
 			KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, max(c->code.len, 5)),
 					    c->size, "%s", c->text);
@@ -229,6 +289,7 @@ static void test_end_of_bytes(struct kunit *test)
  * @disp:	The offset of this displacement in @copy, or 0.
  * @target:	Where it leads to, from FROM.
  * @calls:	It calls.
+ * @bits:	The mode of the code, see case_has_bits().
  */
 struct copy_case {
 	const char *text;
@@ -237,6 +298,7 @@ struct copy_case {
 	int disp;
 	long target;
 	bool calls;
+	int bits;
 };
 
 static const struct copy_case copy_cases[] = {
@@ -264,24 +326,27 @@ static const struct copy_case copy_cases[] = {
 	  true },
 	{ "cs call .+0x1006", BYTES(0x2e, 0xe8, 0, 0x10, 0, 0), BYTES(0xe9, 0, 0, 0, 0), 1, 0x1006,
 	  true },
-	{ "rex.W call .+6", BYTES(0x48, 0xe8, 0, 0, 0, 0), BYTES(0xe9, 0, 0, 0, 0), 1, 6, true },
+	{ "rex.W call .+6", BYTES(0x48, 0xe8, 0, 0, 0, 0), BYTES(0xe9, 0, 0, 0, 0), 1, 6, true,
+	  64 },
 	{ "call *%rax", BYTES(0xff, 0xd0), BYTES(0xff, 0xe0), .calls = true },
 	{ "call *%rdi", BYTES(0xff, 0xd7), BYTES(0xff, 0xe7), .calls = true },
-	{ "call *%r11", BYTES(0x41, 0xff, 0xd3), BYTES(0x41, 0xff, 0xe3), .calls = true },
-	{ "call *%r12", BYTES(0x41, 0xff, 0xd4), BYTES(0x41, 0xff, 0xe4), .calls = true },
+	{ "call *%r11", BYTES(0x41, 0xff, 0xd3), BYTES(0x41, 0xff, 0xe3), .calls = true,
+	  .bits = 64 },
+	{ "call *%r12", BYTES(0x41, 0xff, 0xd4), BYTES(0x41, 0xff, 0xe4), .calls = true,
+	  .bits = 64 },
 	{ "notrack call *%rax", BYTES(0x3e, 0xff, 0xd0), BYTES(0x3e, 0xff, 0xe0), .calls = true },
 	{ "call *(%rdi)", BYTES(0xff, 0x17), BYTES(0xff, 0x27), .calls = true },
 	{ "call *8(%rbp)", BYTES(0xff, 0x55, 0x08), BYTES(0xff, 0x65, 0x08), .calls = true },
 	{ "call *(%r12)", BYTES(0x41, 0xff, 0x14, 0x24), BYTES(0x41, 0xff, 0x24, 0x24),
-	  .calls = true },
+	  .calls = true, .bits = 64 },
 	{ "call *0x18(%r12,%r13,2)", BYTES(0x43, 0xff, 0x54, 0x6c, 0x18),
-	  BYTES(0x43, 0xff, 0x64, 0x6c, 0x18), .calls = true },
+	  BYTES(0x43, 0xff, 0x64, 0x6c, 0x18), .calls = true, .bits = 64 },
 	{ "cs call *0x100(%rsi)", BYTES(0x2e, 0xff, 0x96, 0, 1, 0, 0),
 	  BYTES(0x2e, 0xff, 0xa6, 0, 1, 0, 0), .calls = true },
 	{ "call *0x1000(,%rax,8)", BYTES(0xff, 0x14, 0xc5, 0, 0x10, 0, 0),
 	  BYTES(0xff, 0x24, 0xc5, 0, 0x10, 0, 0), .calls = true },
 	{ "call *0x16(.)", BYTES(0xff, 0x15, 0x10, 0, 0, 0), BYTES(0xff, 0x25, 0, 0, 0, 0),
-	  2, 0x16, true },
+	  2, 0x16, true, 64 },
 
 	{ "ret", BYTES(0xc3), BYTES(0xc3) },
 	{ "ret $16", BYTES(0xc2, 0x10, 0), BYTES(0xc2, 0x10, 0) },
@@ -290,7 +355,7 @@ static const struct copy_case copy_cases[] = {
 	{ "notrack jmp *%rax", BYTES(0x3e, 0xff, 0xe0), BYTES(0x3e, 0xff, 0xe0) },
 	{ "jmp *8(%rsp)", BYTES(0xff, 0x64, 0x24, 0x08), BYTES(0xff, 0x64, 0x24, 0x08) },
 	{ "jmp *0x16(.)", BYTES(0xff, 0x25, 0x10, 0, 0, 0), BYTES(0xff, 0x25, 0, 0, 0, 0),
-	  2, 0x16 },
+	  2, 0x16, .bits = 64 },
 
 	{ "push %rbp", BYTES(0x55), BYTES(0x55) },
 	{ "push (%rdi)", BYTES(0xff, 0x37), BYTES(0xff, 0x37) },
@@ -301,18 +366,50 @@ static const struct copy_case copy_cases[] = {
 	{ "cli", BYTES(0xfa), BYTES(0xfa) },
 	{ "sti", BYTES(0xfb), BYTES(0xfb) },
 	{ "lea 0x17(.),%rax", BYTES(0x48, 0x8d, 0x05, 0x10, 0, 0, 0),
-	  BYTES(0x48, 0x8d, 0x05, 0, 0, 0, 0), 3, 0x17 },
+	  BYTES(0x48, 0x8d, 0x05, 0, 0, 0, 0), 3, 0x17, .bits = 64 },
 	{ "cmpl $1,0x17(.)", BYTES(0x83, 0x3d, 0x10, 0, 0, 0, 1), BYTES(0x83, 0x3d, 0, 0, 0, 0, 1),
-	  2, 0x17 },
+	  2, 0x17, .bits = 64 },
+
+	/* Only in 32-bit mode */
+	{ "call *0x1000", BYTES(0xff, 0x15, 0, 0x10, 0, 0), BYTES(0xff, 0x25, 0, 0x10, 0, 0),
+	  .calls = true, .bits = 32 },
+	{ "call *0x1000(,%eax,4)", BYTES(0xff, 0x14, 0x85, 0, 0x10, 0, 0),
+	  BYTES(0xff, 0x24, 0x85, 0, 0x10, 0, 0), .calls = true, .bits = 32 },
+	{ "jmp *0x1000", BYTES(0xff, 0x25, 0, 0x10, 0, 0), BYTES(0xff, 0x25, 0, 0x10, 0, 0),
+	  .bits = 32 },
+	{ "jmp *0x1000(,%eax,4)", BYTES(0xff, 0x24, 0x85, 0, 0x10, 0, 0),
+	  BYTES(0xff, 0x24, 0x85, 0, 0x10, 0, 0), .bits = 32 },
+	{ "lea 0x1000,%eax", BYTES(0x8d, 0x05, 0, 0x10, 0, 0), BYTES(0x8d, 0x05, 0, 0x10, 0, 0),
+	  .bits = 32 },
+	{ "cmpl $1,0x1000", BYTES(0x83, 0x3d, 0, 0x10, 0, 0, 1),
+	  BYTES(0x83, 0x3d, 0, 0x10, 0, 0, 1), .bits = 32 },
+	{ "mov %fs:moffs32,%eax", BYTES(0x64, 0xa1, 0, 0x10, 0, 0xc1),
+	  BYTES(0x64, 0xa1, 0, 0x10, 0, 0xc1), .bits = 32 },
+	{ "mov %al,moffs32", BYTES(0xa2, 0, 0x10, 0, 0xc1), BYTES(0xa2, 0, 0x10, 0, 0xc1),
+	  .bits = 32 },
+	{ "lea -12(%ebp),%esp", BYTES(0x8d, 0x65, 0xf4), BYTES(0x8d, 0x65, 0xf4), .bits = 32 },
+	{ "inc %eax", BYTES(0x40), BYTES(0x40), .bits = 32 },
+	{ "dec %edi", BYTES(0x4f), BYTES(0x4f), .bits = 32 },
+	{ "pusha", BYTES(0x60), BYTES(0x60), .bits = 32 },
+	{ "popa", BYTES(0x61), BYTES(0x61), .bits = 32 },
+	{ "push %ds", BYTES(0x1e), BYTES(0x1e), .bits = 32 },
+	{ "leave", BYTES(0xc9), BYTES(0xc9), .bits = 32 },
 };
 
-/* Write the copy that is wanted; return its length. */
-static int want_copy(u8 *want, const struct copy_case *c)
+/* call 1f; 1: movq or movl $imm32, at the stack pointer */
+static int push_size(int bits)
 {
-	u8 push[] = { 0xe8, 0, 0, 0, 0, 0x48, 0xc7, 0x04, 0x24, 0, 0, 0, 0 };
-	int len = c->calls ? sizeof(push) : 0;
+	return bits == 64 ? 13 : 12;
+}
 
-	memcpy(want, push, len);
+/* Write the copy that is wanted; return its length. */
+static int want_copy(u8 *want, const struct copy_case *c, int bits)
+{
+	u8 push[] = { 0xe8, 0, 0, 0, 0, 0xc7, 0x04, 0x24, 0, 0, 0, 0 };
+	u8 rex_push[] = { 0xe8, 0, 0, 0, 0, 0x48, 0xc7, 0x04, 0x24, 0, 0, 0, 0 };
+	int len = c->calls ? push_size(bits) : 0;
+
+	memcpy(want, bits == 64 ? rex_push : push, len);
 	if (c->calls)
 		put_unaligned_le32(FROM + c->code.len, want + len - 4);
 	memcpy(want + len, c->copy.bytes, c->copy.len);
@@ -322,22 +419,27 @@ static int want_copy(u8 *want, const struct copy_case *c)
 	return len + c->copy.len;
 }
 
+static void check_copy(struct kunit *test, const struct copy_case *c, int bits)
+{
+	struct code code = fill_up(c->code);
+	u8 want[DISPLACED_INSN_COPY_MAX + 1], buf[sizeof(want)];
+	struct insn insn;
+
+	KUNIT_ASSERT_EQ(test, decode(&insn, &code, bits), 0);
+	KUNIT_EXPECT_EQ_MSG(test, insn.length, c->code.len, "%s, %d bits", c->text, bits);
+	memset(want, 0xcc, sizeof(want));
+	memset(buf, 0xcc, sizeof(buf));
+	KUNIT_EXPECT_EQ_MSG(test, relocate_displaced(buf, &insn, FROM, TO),
+			    want_copy(want, c, bits), "%s, %d bits", c->text, bits);
+	KUNIT_EXPECT_MEMEQ_MSG(test, buf, want, sizeof(buf), "%s, %d bits", c->text, bits);
+}
+
 static void test_copies(struct kunit *test)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(copy_cases); i++) {
-		const struct copy_case *c = &copy_cases[i];
-		struct code code = fill_up(c->code);
-		u8 want[DISPLACED_INSN_COPY_MAX + 1], buf[sizeof(want)];
-		struct insn insn;
-
-		KUNIT_ASSERT_EQ(test, decode(&insn, &code), 0);
-		KUNIT_EXPECT_EQ_MSG(test, insn.length, c->code.len, "%s", c->text);
-		memset(want, 0xcc, sizeof(want));
-		memset(buf, 0xcc, sizeof(buf));
-		KUNIT_EXPECT_EQ_MSG(test, relocate_displaced(buf, &insn, FROM, TO),
-				    want_copy(want, c), "%s", c->text);
-		KUNIT_EXPECT_MEMEQ_MSG(test, buf, want, sizeof(buf), "%s", c->text);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(copy_cases); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(all_bits); j++)
+			if (case_has_bits(copy_cases[i].bits, all_bits[j]))
+				check_copy(test, &copy_cases[i], all_bits[j]);
 }
 
 static void check_condition(struct kunit *test, struct bytes bytes, int cond, long target)
@@ -347,9 +449,11 @@ static void check_condition(struct kunit *test, struct bytes bytes, int cond, lo
 	struct insn insn;
 
 	put_unaligned_le32(FROM + target - (TO + sizeof(want)), want + 2);
-	KUNIT_ASSERT_EQ(test, decode(&insn, &code), 0);
-	KUNIT_EXPECT_EQ(test, relocate_displaced(buf, &insn, FROM, TO), sizeof(want));
-	KUNIT_EXPECT_MEMEQ(test, buf, want, sizeof(want));
+	for (size_t i = 0; i < ARRAY_SIZE(all_bits); i++) {
+		KUNIT_ASSERT_EQ(test, decode(&insn, &code, all_bits[i]), 0);
+		KUNIT_EXPECT_EQ(test, relocate_displaced(buf, &insn, FROM, TO), sizeof(want));
+		KUNIT_EXPECT_MEMEQ(test, buf, want, sizeof(want));
+	}
 }
 
 static void test_conditions(struct kunit *test)
@@ -360,18 +464,19 @@ static void test_conditions(struct kunit *test)
 	}
 }
 
-static void expect_error(struct kunit *test, struct bytes bytes, unsigned long from,
+static void expect_error(struct kunit *test, struct bytes bytes, int bits, unsigned long from,
 			 unsigned long to, int error)
 {
 	u8 untouched[DISPLACED_INSN_COPY_MAX], buf[DISPLACED_INSN_COPY_MAX];
 	struct code code = fill_up(bytes);
 	struct insn insn;
 
-	KUNIT_ASSERT_EQ(test, decode(&insn, &code), 0);
+	KUNIT_ASSERT_EQ(test, decode(&insn, &code, bits), 0);
 	memset(untouched, 0xcc, sizeof(untouched));
 	memset(buf, 0xcc, sizeof(buf));
 	KUNIT_EXPECT_EQ_MSG(test, relocate_displaced(buf, &insn, from, to), error,
-			    "%*ph, from %lx to %lx", bytes.len, bytes.bytes, from, to);
+			    "%*ph, %d bits, from %lx to %lx", bytes.len, bytes.bytes, bits,
+			    from, to);
 	KUNIT_EXPECT_MEMEQ_MSG(test, buf, untouched, sizeof(buf), "%*ph", bytes.len, bytes.bytes);
 }
 
@@ -379,91 +484,131 @@ static const struct bytes no_copies[] = {
 	BYTES(0xe0, 0x10), BYTES(0xe1, 0x10), BYTES(0xe2, 0x10),
 	BYTES(0xe3, 0x10), BYTES(0x67, 0xe2, 0x10),
 	BYTES(0xc7, 0xf8, 0, 0, 0, 0),		/* xbegin */
-	BYTES(0x67, 0x8b, 0x05, 0, 0, 0, 0),	/* mov 0(%eip),%eax */
-	BYTES(0x67, 0xff, 0x15, 0, 0, 0, 0),	/* call *0(%eip) */
-	BYTES(0x67, 0xff, 0x25, 0, 0, 0, 0),	/* jmp *0(%eip) */
 	BYTES(0xff, 0xd4),			/* call *%rsp */
 	BYTES(0xff, 0x14, 0x24),		/* call *(%rsp) */
 	BYTES(0xff, 0x54, 0x24, 0x08),
-	BYTES(0x42, 0xff, 0x14, 0x24),	/* call *(%rsp,%r12,1) */
-	BYTES(0x67, 0xff, 0x54, 0x24, 0x08),
+	BYTES(0xff, 0x14, 0x44),		/* call *(%rsp,%rax,2) */
 	BYTES(0xff, 0x1f), BYTES(0xff, 0x2f),
 	BYTES(0x66, 0xe9, 0, 0, 0, 0), BYTES(0x66, 0xeb, 0x00),
 	BYTES(0x66, 0xe8, 0, 0, 0, 0), BYTES(0x66, 0xc3),
 	BYTES(0x66, 0x74, 0x00), BYTES(0x66, 0x0f, 0x84, 0, 0, 0, 0),
 	BYTES(0x66, 0xff, 0xd0), BYTES(0x66, 0xff, 0xe0),
 	BYTES(0xf0, 0xe9, 0, 0, 0, 0), BYTES(0xf0, 0xff, 0xd0),
-	BYTES(0xd5, 0x80, 0x84, 0, 0, 0, 0),	/* {rex2} je */
-	BYTES(0xd5, 0x10, 0xff, 0xd0),	/* call *%r16 */
 	BYTES(0x0f, 0x0b, 0x78, 0x65, 0x6e, 0x0f, 0xa2),	/* Xen cpuid */
+};
+
+/* Code of 64-bit mode */
+static const struct bytes no_copies_64[] = {
+	BYTES(0x67, 0x8b, 0x05, 0, 0, 0, 0),	/* mov 0(%eip),%eax */
+	BYTES(0x67, 0xff, 0x15, 0, 0, 0, 0),	/* call *0(%eip) */
+	BYTES(0x67, 0xff, 0x25, 0, 0, 0, 0),	/* jmp *0(%eip) */
+	BYTES(0x42, 0xff, 0x14, 0x24),		/* call *(%rsp,%r12,1) */
+	BYTES(0x67, 0xff, 0x54, 0x24, 0x08),	/* call *8(%esp) */
+	BYTES(0xd5, 0x80, 0x84, 0, 0, 0, 0),	/* {rex2} je */
+	BYTES(0xd5, 0x10, 0xff, 0xd0),		/* call *%r16 */
 };
 
 static void test_no_copies(struct kunit *test)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(no_copies); i++)
-		expect_error(test, no_copies[i], FROM, TO, -EILSEQ);
+	for (size_t i = 0; i < ARRAY_SIZE(no_copies); i++) {
+		expect_error(test, no_copies[i], 32, FROM, TO, -EILSEQ);
+		expect_error(test, no_copies[i], 64, FROM, TO, -EILSEQ);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(no_copies_64); i++)
+		expect_error(test, no_copies_64[i], 64, FROM, TO, -EILSEQ);
 }
 
-/* An operand or a target 2 GiB below the copy's end, 2 GiB less a byte above it. */
-static void check_range(struct kunit *test, struct bytes bytes, int len)
+/*
+ * An operand or a target 2 GiB below the copy's end, 2 GiB less a byte above it. On i386
+ * every distance is in range: the CPU computes addresses modulo 4 GiB.
+ */
+static void check_range(struct kunit *test, struct bytes bytes, int bits, int len)
 {
 	unsigned long end = FROM + bytes.len, to = end - len;
 	struct code code = fill_up(bytes);
 	u8 buf[DISPLACED_INSN_COPY_MAX];
 	struct insn insn;
 
-	KUNIT_ASSERT_EQ(test, decode(&insn, &code), 0);
+	KUNIT_ASSERT_EQ(test, decode(&insn, &code, bits), 0);
 	KUNIT_EXPECT_EQ(test, len, relocate_displaced(buf, &insn, FROM, to + 0x80000000));
 	KUNIT_EXPECT_EQ(test, S32_MIN, (s32)get_unaligned_le32(buf + len - 4));
 	KUNIT_EXPECT_EQ(test, len, relocate_displaced(buf, &insn, FROM, to - 0x7fffffff));
 	KUNIT_EXPECT_EQ(test, S32_MAX, (s32)get_unaligned_le32(buf + len - 4));
 
-	expect_error(test, bytes, FROM, to + 0x80000001, -ERANGE);
-	expect_error(test, bytes, FROM, to - 0x80000000, -ERANGE);
-	expect_error(test, bytes, FROM, to + 0x100000000, -ERANGE);
+	if (IS_ENABLED(CONFIG_X86_32))
+		return;
+	expect_error(test, bytes, bits, FROM, to + 0x80000001, -ERANGE);
+	expect_error(test, bytes, bits, FROM, to - 0x80000000, -ERANGE);
+	expect_error(test, bytes, bits, FROM, to + 0x100000000, -ERANGE);
 }
 
 static void test_ranges(struct kunit *test)
 {
-	check_range(test, BYTES(0xeb, 0), 5);
-	check_range(test, BYTES(0xe9, 0, 0, 0, 0), 5);
-	check_range(test, BYTES(0x2e, 0xe9, 0, 0, 0, 0), 5);
-	check_range(test, BYTES(0x74, 0), 6);
-	check_range(test, BYTES(0x0f, 0x84, 0, 0, 0, 0), 6);
-	check_range(test, BYTES(0xe8, 0, 0, 0, 0), 13 + 5);
-	check_range(test, BYTES(0xff, 0x15, 0, 0, 0, 0), 13 + 6);
-	check_range(test, BYTES(0xff, 0x25, 0, 0, 0, 0), 6);
-	check_range(test, BYTES(0x48, 0x8d, 0x05, 0, 0, 0, 0), 7);
+	for (size_t i = 0; i < ARRAY_SIZE(all_bits); i++) {
+		int bits = all_bits[i];
+
+		check_range(test, BYTES(0xeb, 0), bits, 5);
+		check_range(test, BYTES(0xe9, 0, 0, 0, 0), bits, 5);
+		check_range(test, BYTES(0x2e, 0xe9, 0, 0, 0, 0), bits, 5);
+		check_range(test, BYTES(0x74, 0), bits, 6);
+		check_range(test, BYTES(0x0f, 0x84, 0, 0, 0, 0), bits, 6);
+		check_range(test, BYTES(0xe8, 0, 0, 0, 0), bits, push_size(bits) + 5);
+	}
+	check_range(test, BYTES(0xff, 0x15, 0, 0, 0, 0), 64, push_size(64) + 6);
+	check_range(test, BYTES(0xff, 0x25, 0, 0, 0, 0), 64, 6);
+	check_range(test, BYTES(0x48, 0x8d, 0x05, 0, 0, 0, 0), 64, 7);
 }
 
-/* What a call pushes is extended from 32 bits. */
-static void check_return_address(struct kunit *test, struct bytes bytes, int len)
+/* The copy of a call pushes 32 bits, which x86-64 extends. */
+static void check_return_address(struct kunit *test, struct bytes bytes, int bits, int len)
 {
-	unsigned long from = 0xffffffff80000000 - bytes.len;
+	unsigned long from = (unsigned long)S32_MIN - bytes.len;
 	struct code code = fill_up(bytes);
 	u8 buf[DISPLACED_INSN_COPY_MAX];
 	struct insn insn;
 
-	KUNIT_ASSERT_EQ(test, decode(&insn, &code), 0);
+	KUNIT_ASSERT_EQ(test, decode(&insn, &code, bits), 0);
 	KUNIT_EXPECT_EQ(test, relocate_displaced(buf, &insn, from, from), len);
-	expect_error(test, bytes, from - 1, from, -ERANGE);
-	expect_error(test, bytes, 0xffffc90000001000, 0xffffc90000002000, -ERANGE);
+	KUNIT_EXPECT_EQ(test, (s32)get_unaligned_le32(buf + push_size(bits) - 4), S32_MIN);
+	if (IS_ENABLED(CONFIG_X86_32)) {
+		KUNIT_EXPECT_EQ(test, relocate_displaced(buf, &insn, from - 1, from), len);
+		KUNIT_EXPECT_EQ(test, (s32)get_unaligned_le32(buf + push_size(bits) - 4), S32_MAX);
+		return;
+	}
+	expect_error(test, bytes, bits, from - 1, from, -ERANGE);
+	expect_error(test, bytes, bits, FAR, FAR + 0x1000, -ERANGE);
 }
 
 static void test_return_addresses(struct kunit *test)
 {
-	check_return_address(test, BYTES(0xe8, 0, 0, 0, 0), 13 + 5);
-	check_return_address(test, BYTES(0xff, 0xd0), 13 + 2);
+	for (size_t i = 0; i < ARRAY_SIZE(all_bits); i++) {
+		int bits = all_bits[i];
+
+		check_return_address(test, BYTES(0xe8, 0, 0, 0, 0), bits, push_size(bits) + 5);
+		check_return_address(test, BYTES(0xff, 0xd0), bits, push_size(bits) + 2);
+	}
 }
 
 /* From a copy back to the original. */
 
-static const struct region {
+/**
+ * struct region - Displaced instructions and their copies
+ * @text:	The instructions.
+ * @code:	Their bytes.
+ * @copy_len:	The length of the copies, without the push in front of a call's.
+ * @calls:	The last instruction calls.
+ * @bits:	The mode of the code, see case_has_bits().
+ */
+struct region {
 	const char *text;
 	struct bytes code;
 	int copy_len;
-} regions[] = {
-	{ "push; mov; nop", BYTES(0x55, 0x48, 0x89, 0xe5, 0x90), 5 },
+	bool calls;
+	int bits;
+};
+
+static const struct region regions[] = {
+	{ "push; mov; nop", BYTES(0x55, 0x48, 0x89, 0xe5, 0x90), 5, .bits = 64 },
 	{ "15 bytes", BYTES(0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 2,
 			    0, 0), 15 },
 	{ "je; jne; sti", BYTES(0x74, 0x10, 0x75, 0x10, 0xfb), 13 },
@@ -473,13 +618,24 @@ static const struct region {
 	{ "jmp; int3", BYTES(0xeb, 0x10, 0xcc, 0xcc, 0xcc), 5 },
 	{ "je; ret; nop; nop", BYTES(0x74, 0x10, 0xc3, 0x90, 0x90), 7 },
 	{ "nop; jmp *%rax; int3", BYTES(0x90, 0xff, 0xe0, 0xcc, 0xcc), 3 },
-	{ "call", BYTES(0xe8, 0, 0x10, 0, 0), 18 },
-	{ "cs call", BYTES(0x2e, 0xe8, 0, 0x10, 0, 0), 18 },
-	{ "je; pop; call *%rax", BYTES(0x74, 0x10, 0x58, 0xff, 0xd0), 6 + 1 + 15 },
-	{ "push; call *0x10(%rip)", BYTES(0x50, 0xff, 0x15, 0x10, 0, 0, 0), 1 + 19 },
+	{ "call", BYTES(0xe8, 0, 0x10, 0, 0), 5, true },
+	{ "cs call", BYTES(0x2e, 0xe8, 0, 0x10, 0, 0), 5, true },
+	{ "je; pop; call *%rax", BYTES(0x74, 0x10, 0x58, 0xff, 0xd0), 6 + 1 + 2, true },
+	{ "push; call *0x10(%rip)", BYTES(0x50, 0xff, 0x15, 0x10, 0, 0, 0), 1 + 6, true },
 	{ "je; jne; call *table(,%rax,8) of 15 bytes",
 	  BYTES(0x74, 0x10, 0x75, 0x10, 0x2e, 0x2e, 0x2e, 0x2e, 0x2e, 0x2e, 0x2e, 0x2e, 0xff,
-		0x14, 0xc5, 0, 0x10, 0, 0), DISPLACED_COPY_MAX },
+		0x14, 0xc5, 0, 0x10, 0, 0), DISPLACED_COPY_MAX - 13, true },
+	{ "push; mov; push; push", BYTES(0x55, 0x89, 0xe5, 0x57, 0x56), 5, .bits = 32 },
+	{ "inc; je; pusha; leave", BYTES(0x40, 0x74, 0x10, 0x60, 0xc9), 9, .bits = 32 },
+	{ "lea -12(%ebp),%esp; pop; ret", BYTES(0x8d, 0x65, 0xf4, 0x5d, 0xc3), 5, .bits = 32 },
+	{ "pop; jmp near", BYTES(0x5d, 0xe9, 0, 0x10, 0, 0), 6, .bits = 32 },
+	{ "dec; jmp *table(,%eax,4)", BYTES(0x48, 0xff, 0x24, 0x85, 0, 0x10, 0, 0), 8,
+	  .bits = 32 },
+	{ "dec; mov moffs32,%eax", BYTES(0x48, 0xa1, 0, 0x10, 0, 0xc1), 6, .bits = 32 },
+	{ "inc; call *table(,%eax,4)", BYTES(0x40, 0xff, 0x14, 0x85, 0, 0x10, 0, 0), 1 + 7, true,
+	  32 },
+	{ "je; inc; dec; call *0x1000", BYTES(0x74, 0x10, 0x40, 0x48, 0xff, 0x15, 0, 0x10, 0, 0),
+	  6 + 2 + 6, true, 32 },
 };
 
 static bool is_call(const struct insn *insn)
@@ -501,20 +657,21 @@ static void expect_origin(struct kunit *test, const struct region *region, int o
 
 static void check_origins(struct kunit *test, const struct region *region)
 {
+	int copy_len = region->copy_len + (region->calls ? push_size(BITS_PER_LONG) : 0);
 	u8 buf[DISPLACED_INSN_COPY_MAX];
 	int origin, copied = 0, len, i;
 	struct insn insn;
 
-	for (origin = 0; copied < region->copy_len; origin += insn.length, copied += len) {
+	for (origin = 0; copied < copy_len; origin += insn.length, copied += len) {
 		KUNIT_ASSERT_EQ(test, insn_decode(&insn, region->code.bytes + origin,
-						  region->code.len - origin, INSN_MODE_64), 0);
+						  region->code.len - origin, INSN_MODE_KERN), 0);
 		len = relocate_displaced(buf, &insn, FROM + origin, TO + copied);
 		KUNIT_ASSERT_GT_MSG(test, len, 0, "%s", region->text);
 		for (i = 0; i < len; i++)
 			expect_origin(test, region, copied + i, origin,
-				      is_call(&insn) && i >= 5 ? 8 : 0);
+				      is_call(&insn) && i >= 5 ? sizeof(long) : 0);
 	}
-	KUNIT_EXPECT_EQ_MSG(test, copied, region->copy_len, "%s", region->text);
+	KUNIT_EXPECT_EQ_MSG(test, copied, copy_len, "%s", region->text);
 	for (; copied < 2 * DISPLACED_COPY_MAX; copied++)
 		expect_origin(test, region, copied, region->code.len, 0);
 }
@@ -524,6 +681,8 @@ static void test_origins(struct kunit *test)
 	for (size_t i = 0; i < ARRAY_SIZE(regions); i++) {
 		struct code code = fill_up(regions[i].code);
 
+		if (!case_has_bits(regions[i].bits, BITS_PER_LONG))
+			continue;
 		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, sizeof(code.bytes)),
 				    regions[i].code.len, "%s", regions[i].text);
 		check_origins(test, &regions[i]);
@@ -538,12 +697,14 @@ static void test_origins(struct kunit *test)
  * @bytes:	The instruction.
  * @its:	Whether it needs its place with ITS,
  * @lfence:	and with LFENCE retpolines.
+ * @bits:	The mode of the code, see case_has_bits().
  */
 struct place_case {
 	const char *name;
 	struct bytes bytes;
 	bool its;
 	bool lfence;
+	int bits;
 };
 
 static const struct place_case place_cases[] = {
@@ -551,34 +712,46 @@ static const struct place_case place_cases[] = {
 	{ "ret $16", BYTES(0xc2, 0x10, 0x00), .its = true },
 	{ "jmp *%rax", BYTES(0xff, 0xe0), .its = true, .lfence = true },
 	{ "jmp *8(%rdi)", BYTES(0xff, 0x67, 0x08), .its = true, .lfence = true },
-	{ "call *%r11", BYTES(0x41, 0xff, 0xd3), .its = true, .lfence = true },
+	{ "call *%r11", BYTES(0x41, 0xff, 0xd3), .its = true, .lfence = true, .bits = 64 },
+	{ "call *%ebx", BYTES(0xff, 0xd3), .its = true, .lfence = true },
+	{ "jmp *table(,%eax,4)", BYTES(0xff, 0x24, 0x85, 0, 0x10, 0, 0), .its = true,
+	  .lfence = true, .bits = 32 },
+	{ "call *0x1000", BYTES(0xff, 0x15, 0, 0x10, 0, 0), .its = true, .lfence = true,
+	  .bits = 32 },
 	{ "lfence", BYTES(0x0f, 0xae, 0xe8), .lfence = true },
 	{ "mfence", BYTES(0x0f, 0xae, 0xf0) },
 	{ "xrstor (%rdi)", BYTES(0x0f, 0xae, 0x2f) },
-	{ "incsspq %rax", BYTES(0xf3, 0x48, 0x0f, 0xae, 0xe8) },
+	{ "incsspq %rax", BYTES(0xf3, 0x48, 0x0f, 0xae, 0xe8), .bits = 64 },
+	{ "incsspd %eax", BYTES(0xf3, 0x0f, 0xae, 0xe8) },
 	{ "jmp", BYTES(0xeb, 0x10) },
 	{ "call", BYTES(0xe8, 0x00, 0x10, 0x00, 0x00) },
 	{ "jz", BYTES(0x74, 0x10) },
-	{ "inc %rax", BYTES(0x48, 0xff, 0xc0) },
+	{ "inc %rax", BYTES(0x48, 0xff, 0xc0), .bits = 64 },
+	{ "inc %eax", BYTES(0xff, 0xc0) },
 	{ "push (%rax)", BYTES(0xff, 0x30) },
-	{ "mov %rdi,%rax", BYTES(0x48, 0x89, 0xf8) },
+	{ "mov %rdi,%rax", BYTES(0x48, 0x89, 0xf8), .bits = 64 },
+	{ "mov %edi,%eax", BYTES(0x89, 0xf8) },
 };
+
+static void check_place(struct kunit *test, const struct place_case *c, int bits)
+{
+	struct code code = fill_up(c->bytes);
+	struct insn insn;
+
+	KUNIT_ASSERT_EQ(test, 0, decode(&insn, &code, bits));
+	KUNIT_EXPECT_FALSE_MSG(test, displaced_needs_place(&insn, false, false), "%s", c->name);
+	KUNIT_EXPECT_EQ_MSG(test, displaced_needs_place(&insn, true, false), c->its, "%s",
+			    c->name);
+	KUNIT_EXPECT_EQ_MSG(test, displaced_needs_place(&insn, false, true), c->lfence, "%s",
+			    c->name);
+}
 
 static void test_places(struct kunit *test)
 {
-	for (unsigned int i = 0; i < ARRAY_SIZE(place_cases); i++) {
-		const struct place_case *c = &place_cases[i];
-		struct insn insn;
-
-		KUNIT_ASSERT_EQ(test, 0, insn_decode(&insn, c->bytes.bytes, c->bytes.len,
-						     INSN_MODE_64));
-		KUNIT_EXPECT_FALSE_MSG(test, displaced_needs_place(&insn, false, false), "%s",
-				       c->name);
-		KUNIT_EXPECT_EQ_MSG(test, displaced_needs_place(&insn, true, false), c->its, "%s",
-				    c->name);
-		KUNIT_EXPECT_EQ_MSG(test, displaced_needs_place(&insn, false, true), c->lfence,
-				    "%s", c->name);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(place_cases); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(all_bits); j++)
+			if (case_has_bits(place_cases[i].bits, all_bits[j]))
+				check_place(test, &place_cases[i], all_bits[j]);
 }
 
 /* What is accepted can be copied, and the copy is as long as is thought. */
@@ -592,7 +765,7 @@ static void check_agreement(struct kunit *test, struct bytes bytes)
 
 	/* With a displacement of 0, which is always in range. */
 	memcpy(code.bytes, bytes.bytes, bytes.len);
-	if (decode(&insn, &code))
+	if (decode(&insn, &code, BITS_PER_LONG))
 		return;
 	memset(code.bytes + insn.length, 0x90, sizeof(code.bytes) - insn.length);
 
