@@ -6,10 +6,12 @@
 #include "actions.h"
 #include "probes.h"
 
-/* Let kprobes_test_replacement() run in place of the probed function. */
+/* Let a replacement run in place of the probed function. */
 int kpt_act_go_to_replacement(struct test_probe *p, struct pt_regs *regs)
 {
-	instruction_pointer_set(regs, (unsigned long)kprobes_test_replacement);
+	const struct place *replacement = kpt_replacement_of(p->kp.symbol_name);
+
+	instruction_pointer_set(regs, (unsigned long)replacement->function);
 	return 1;
 }
 

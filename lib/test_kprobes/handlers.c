@@ -163,9 +163,6 @@ static void pre_handler_changes_the_path(struct kunit *test)
 	struct kprobe *c = kpt_post_probe('c', place->symbol);
 	u64 result;
 
-	if (place->call != kprobes_test_target && !IS_ENABLED(CONFIG_64BIT))
-		kunit_skip(test, "arguments differ in size");
-
 	kpt_test_probe('b')->act = kpt_act_go_to_replacement;
 	ASSERT_REGISTERED(test, a);
 	ASSERT_REGISTERED(test, b);
@@ -195,7 +192,7 @@ static void go_to_replacement_after(struct kprobe *kp, struct pt_regs *regs, uns
 {
 	kpt_post_handler(kp, regs, flags);
 	if (current == kpt_tester)
-		instruction_pointer_set(regs, (unsigned long)kprobes_test_replacement);
+		kpt_act_go_to_replacement(container_of(kp, struct test_probe, kp), regs);
 }
 
 /* TRACED begins with a nop: after it, the replacement finds the arguments of the call. */

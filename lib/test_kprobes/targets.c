@@ -33,6 +33,13 @@ noinline u64 kprobes_test_replacement(u64 arg)
 	return arg * 7 + 3;
 }
 
+/* The replacement of mktime64(), which takes numbers of 32 bits. */
+noinline u64 kprobes_test_int_replacement(unsigned int arg)
+{
+	OPTIMIZER_HIDE_VAR(arg);
+	return arg * 7 + 3;
+}
+
 noinline u64 kprobes_test_blacklisted(u64 arg)
 {
 	OPTIMIZER_HIDE_VAR(arg);
@@ -72,6 +79,23 @@ const struct place kpt_places[PLACES] = {
 	  ARG * 5 + 2 },
 	{ "nsecs_to_jiffies64", nsecs_to_jiffies64, call_nsecs_to_jiffies64, (u64)ARG * HZ },
 };
+
+static const struct place replacement = {
+	"kprobes_test_replacement", kprobes_test_replacement, kprobes_test_replacement, REPLACED
+};
+
+static const struct place int_replacement = {
+	"kprobes_test_int_replacement", kprobes_test_int_replacement, .result = REPLACED
+};
+
+/*
+ * A function that can run in place of the one that has @symbol, TARGET's or TRACED's. Its
+ * argument has the same size: a 32-bit kernel passes one of 64 bits in two registers.
+ */
+const struct place *kpt_replacement_of(const char *symbol)
+{
+	return symbol == TRACED->symbol ? &int_replacement : &replacement;
+}
 
 /* The text of each place while it is not probed. */
 u8 kpt_unprobed_text[PLACES][TEXT_BYTES];

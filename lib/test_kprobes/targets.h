@@ -13,7 +13,7 @@
 #define OWN_RETURN_PROBES						\
 	(IS_ENABLED(CONFIG_KRETPROBES) && !IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK))
 
-/* The argument that targets are called with, and what the replacement returns for it. */
+/* The argument that targets are called with, and what replacements return for it. */
 #define ARG		1983
 #define REPLACED	(ARG * 7 + 3)
 
@@ -45,6 +45,7 @@ struct place {
 u64 kprobes_test_target(u64 arg);
 u64 kprobes_test_other_target(u64 arg);
 u64 kprobes_test_replacement(u64 arg);
+u64 kprobes_test_int_replacement(unsigned int arg);
 u64 kprobes_test_blacklisted(u64 arg);
 u64 kprobes_test_noinstr(u64 arg);
 u64 kprobes_test_idle(u64 arg);
@@ -54,6 +55,7 @@ extern const struct place kpt_places[PLACES];
 extern u8 kpt_unprobed_text[PLACES][TEXT_BYTES];
 
 u64 kpt_call(const struct place *place);
+const struct place *kpt_replacement_of(const char *symbol);
 const void *kpt_text(const struct place *place);
 const void *kpt_place_gen_params(const void *prev, char *desc);
 bool kpt_is_in(unsigned long address, const char *function);
