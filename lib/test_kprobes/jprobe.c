@@ -3,28 +3,13 @@
 #include <linux/kallsyms.h>
 #include <linux/sched.h>
 #include <linux/stacktrace.h>
+#include <linux/stdarg.h>
 #include <linux/string.h>
 #include <linux/time.h>
 
+#include "jprobe.h"
 #include "optimize.h"
 #include "return_probes.h"
-
-/* Every kind of argument that the x86-64 ABI distinguishes: in registers and on the stack. */
-struct on_stack {
-	u64 words[4];
-};
-
-struct all_arguments {
-	char c;
-	s16 s;
-	u32 u;
-	u64 q;
-	void *pointer;
-	struct { u32 a, b; } pair;
-	u8 on_stack_byte;
-	struct on_stack block;
-	u64 last;
-};
 
 static const struct all_arguments given = {
 	.c = -5, .s = -600, .u = 0xfedcba98, .q = 0x0123456789abcdefULL,
@@ -32,36 +17,33 @@ static const struct all_arguments given = {
 	.block = { { 11, 12, 13, 14 } }, .last = ~0ULL,
 };
 
-noinline u64 kprobes_test_arguments(char c, s16 s, u32 u, u64 q, void *pointer,
-				    typeof_member(struct all_arguments, pair) pair,
-				    u8 on_stack_byte, struct on_stack block, u64 last);
-
-noinline u64 kprobes_test_arguments(char c, s16 s, u32 u, u64 q, void *pointer,
-				    typeof_member(struct all_arguments, pair) pair,
-				    u8 on_stack_byte, struct on_stack block, u64 last)
+noinline u64 kprobes_test_arguments(ALL_ARGUMENTS)
 {
 	OPTIMIZER_HIDE_VAR(q);
-	return c + s + u + q + (unsigned long)pointer + pair.a + pair.b + on_stack_byte +
-	       block.words[0] + block.words[3] + last;
+	return SUM_OF_ARGUMENTS;
 }
 
-static u64 call_with_all(u64 unused)
+static u64 pass_all(arguments_fn *function)
 {
-	u64 (*function)(char c, s16 s, u32 u, u64 q, void *pointer,
-			typeof_member(struct all_arguments, pair) pair, u8 on_stack_byte,
-			struct on_stack block, u64 last) = kprobes_test_arguments;
-
 	OPTIMIZER_HIDE_VAR(function);
 	return function(given.c, given.s, given.u, given.q, given.pointer, given.pair,
 			given.on_stack_byte, given.block, given.last);
 }
 
+static u64 call_with_all(u64 unused)
+{
+	return pass_all(kprobes_test_arguments);
+}
+
+static u64 call_traced_with_all(u64 unused)
+{
+	return pass_all(kprobes_test_traced_arguments);
+}
+
 static struct all_arguments got;
 
 /* Keeps its arguments, then overwrites them: the probed function must not notice. */
-static u64 keep_all(char c, s16 s, u32 u, u64 q, void *pointer,
-		    typeof_member(struct all_arguments, pair) pair, u8 on_stack_byte,
-		    struct on_stack block, u64 last)
+static u64 keep_all(ALL_ARGUMENTS)
 {
 	if (current == kpt_tester) {
 		kpt_note('j');
@@ -94,13 +76,20 @@ static struct jprobe *test_jprobe(unsigned int i, const char *symbol, void *entr
 
 #define ASSERT_JPROBED(test, jp)	KUNIT_ASSERT_EQ(test, register_jprobe(jp), 0)
 
+/* The test sets @result, by a call of the function without a probe. */
+static const struct place argument_places[] = {
+	{ "kprobes_test_arguments", kprobes_test_arguments, call_with_all },
+	{ "kprobes_test_traced_arguments", kprobes_test_traced_arguments, call_traced_with_all },
+};
+
+KUNIT_ARRAY_PARAM_DESC(argument_place, argument_places, symbol);
+
 static void handler_gets_all_kinds_of_arguments(struct kunit *test)
 {
-	struct place place = {
-		"kprobes_test_arguments", kprobes_test_arguments, call_with_all, call_with_all(0)
-	};
+	struct place place = *(const struct place *)test->param_value;
 	struct jprobe *jp = test_jprobe(0, place.symbol, JPROBE_ENTRY(keep_all));
 
+	place.result = place.call(0);
 	ASSERT_JPROBED(test, jp);
 	for (int optimized = 0; optimized < 2; optimized++) {
 		memset(&got, 0, sizeof(got));
@@ -117,11 +106,140 @@ static void handler_gets_all_kinds_of_arguments(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, got.last, given.last);
 		wait_for_kprobe_optimizer();
 	}
+	KUNIT_EXPECT_EQ(test, kprobe_ftrace(&jp->kp),
+			IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) &&
+			place.function == kprobes_test_traced_arguments);
 	unregister_jprobe(jp);
 	EXPECT_CALL(test, &place, "");
 }
 
+/* More words on the stack than a handler gets. */
+static struct many_words given_words, got_words;
+
+noinline u64 kprobes_test_words(struct many_words block)
+{
+	return SUM_OF_WORDS(block);
+}
+
+static u64 pass_words(words_fn *function)
+{
+	OPTIMIZER_HIDE_VAR(function);
+	return function(given_words);
+}
+
+static u64 call_with_words(u64 unused)
+{
+	return pass_words(kprobes_test_words);
+}
+
+static u64 call_traced_with_words(u64 unused)
+{
+	return pass_words(kprobes_test_traced_words);
+}
+
+/* The handler overwrites only the copied words: the frame of jprobe_call() is above them. */
+static u64 keep_words(struct many_words block)
+{
+	if (current == kpt_tester) {
+		kpt_note('j');
+		got_words = block;
+	}
+	memset(&block, 0x5a, JPROBE_STACK_WORDS * sizeof(long));
+	barrier_data(&block);
+	jprobe_return();
+	if (current == kpt_tester)
+		kpt_note('!');
+	return 0;
+}
+
+static const struct place word_places[] = {
+	{ "kprobes_test_words", kprobes_test_words, call_with_words },
+	{ "kprobes_test_traced_words", kprobes_test_traced_words, call_traced_with_words },
+};
+
+KUNIT_ARRAY_PARAM_DESC(word_place, word_places, symbol);
+
+/* The function gets all of its arguments. */
+static void handler_gets_a_limited_number_of_words(struct kunit *test)
+{
+	struct place place = *(const struct place *)test->param_value;
+	struct jprobe *jp = test_jprobe(0, place.symbol, JPROBE_ENTRY(keep_words));
+
+	for (int i = 0; i < ARRAY_SIZE(given_words.words); i++)
+		given_words.words[i] = 0xabc00001 + i;
+	place.result = place.call(0);
+	ASSERT_JPROBED(test, jp);
+	for (int optimized = 0; optimized < 2; optimized++) {
+		memset(&got_words, 0, sizeof(got_words));
+		EXPECT_CALL(test, &place, "j");
+		KUNIT_EXPECT_MEMEQ(test, got_words.words, given_words.words,
+				   JPROBE_STACK_WORDS * sizeof(long));
+		KUNIT_EXPECT_NE(test, got_words.words[JPROBE_STACK_WORDS],
+				given_words.words[JPROBE_STACK_WORDS]);
+		wait_for_kprobe_optimizer();
+	}
+}
+
+static u64 sum_of_variadic(int count, va_list rest)
+{
+	u64 sum = count;
+
+	while (count--)
+		sum = sum * 3 + va_arg(rest, unsigned long);
+	return sum;
+}
+
+noinline u64 kprobes_test_variadic(int count, ...)
+{
+	va_list rest;
+	u64 sum;
+
+	va_start(rest, count);
+	sum = sum_of_variadic(count, rest);
+	va_end(rest);
+	return sum;
+}
+
+static u64 call_variadic(u64 unused)
+{
+	u64 (*function)(int count, ...) = kprobes_test_variadic;
+
+	OPTIMIZER_HIDE_VAR(function);
+	/* More than there are registers. */
+	return function(10, 1UL, 2UL, 3UL, 4UL, 5UL, 6UL, 7UL, 8UL, 9UL, 10UL);
+}
+
 static u64 seen_argument;
+
+static u64 keep_sum_of_variadic(int count, ...)
+{
+	va_list rest;
+
+	va_start(rest, count);
+	if (current == kpt_tester) {
+		kpt_note('j');
+		seen_argument = sum_of_variadic(count, rest);
+	}
+	va_end(rest);
+	jprobe_return();
+	return 0;
+}
+
+static void handler_gets_variable_arguments(struct kunit *test)
+{
+	struct place place = {
+		"kprobes_test_variadic", kprobes_test_variadic, call_variadic, call_variadic(0)
+	};
+	struct jprobe *jp = test_jprobe(0, place.symbol, JPROBE_ENTRY(keep_sum_of_variadic));
+
+	ASSERT_JPROBED(test, jp);
+	for (int optimized = 0; optimized < 2; optimized++) {
+		seen_argument = 0;
+		EXPECT_CALL(test, &place, "j");
+		KUNIT_EXPECT_EQ(test, seen_argument, place.result);
+		wait_for_kprobe_optimizer();
+	}
+}
 
 /* Has a variable on the stack, whose shadow is not cleared by jprobe_return() alone. */
 static u64 leave_by_jprobe_return(u64 arg)
@@ -262,6 +380,19 @@ static void bad_jprobe_is_refused(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, j->kp.pre_handler);
 }
 
+/* The kernel warns, but only the first time. */
+static void jprobe_return_needs_a_handler(struct kunit *test)
+{
+	struct jprobe *j = test_jprobe(0, TARGET->symbol, leave_by_jprobe_return);
+
+	jprobe_return();
+	jprobe_return();
+	ASSERT_JPROBED(test, j);
+	EXPECT_CALL(test, TARGET, "j");
+	jprobe_return();
+	EXPECT_CALL(test, TARGET, "j");
+}
+
 static u64 call_target_and_return(u64 arg)
 {
 	if (current == kpt_tester) {
@@ -334,13 +465,16 @@ static void end_jprobe_test(struct kunit *test)
 }
 
 static struct kunit_case jprobes_cases[] = {
-	KUNIT_CASE(handler_gets_all_kinds_of_arguments),
+	KUNIT_CASE_PARAM(handler_gets_all_kinds_of_arguments, argument_place_gen_params),
+	KUNIT_CASE_PARAM(handler_gets_a_limited_number_of_words, word_place_gen_params),
+	KUNIT_CASE(handler_gets_variable_arguments),
 	KUNIT_CASE_PARAM(handler_ends_in_either_way, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(jprobe_shares_a_function, kpt_place_gen_params),
 	KUNIT_CASE(optimized_jprobe_is_called),
 	KUNIT_CASE_PARAM(jprobe_is_disabled_and_enabled, kpt_place_gen_params),
 	KUNIT_CASE(jprobe_batch_is_all_or_nothing),
 	KUNIT_CASE(bad_jprobe_is_refused),
+	KUNIT_CASE(jprobe_return_needs_a_handler),
 	KUNIT_CASE_PARAM(hit_in_a_jprobe_is_missed, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(handler_has_the_callers_in_its_trace, kpt_place_gen_params),
 	{ }
