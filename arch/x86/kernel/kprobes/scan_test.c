@@ -266,7 +266,9 @@ static void test_tail_calls(struct kunit *test)
 		{ "patched jne thunk", CODE(0x74, 0x04, 0xff, 0xe0, 0xcc, 0x90, 0xff, 0xe0),
 		  TARGETS(0x06) },
 		{ "push, pop of segments", CODE(0x0f, 0xa0, 0x0f, 0xa8, 0x0f, 0xa9, 0x0f, 0xa1,
-						0xff, 0xe0) },
+						0xff, 0xe0), .bits = 64 },
+		{ "push, pop of segments", CODE(0x0f, 0xa0, 0x0f, 0xa8, 0x0f, 0xa9,
+						0x83, 0xc4, 0x04, 0xff, 0xe0), .bits = 32 },
 		{ "no frame, disp32", CODE(0xff, 0x25, 0x00, 0x10, 0x00, 0x00), .bits = 32 },
 		{ "inc, dec", CODE(0x40, 0x48, 0xff, 0xe0), .bits = 32 },
 		{ "sub, add", CODE(0x83, 0xec, 0x18, 0x83, 0xc4, 0x18, 0xff, 0xe0), .bits = 32 },
@@ -357,6 +359,38 @@ static void test_jump_tables(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++)
 		expect_opaque(test, &cases[i]);
+}
+
+/* With another DS, ES or FS, a detour could not call handlers on i386. */
+static void test_segment_loads(struct kunit *test)
+{
+	static const struct branch_case loads[] = {
+		{ "mov %ax,%es", CODE(0x90, 0x8e, 0xc0, 0xc3), .bits = 32 },
+		{ "mov %ax,%ds", CODE(0x90, 0x8e, 0xd8, 0xc3), .bits = 32 },
+		{ "mov %ax,%fs", CODE(0x90, 0x8e, 0xe0, 0xc3), .bits = 32 },
+		{ "mov (%eax),%ds", CODE(0x90, 0x8e, 0x18, 0xc3), .bits = 32 },
+		{ "pop %es", CODE(0x90, 0x07, 0xc3), .bits = 32 },
+		{ "pop %ds", CODE(0x90, 0x1f, 0xc3), .bits = 32 },
+		{ "pop %fs", CODE(0x90, 0x0f, 0xa1, 0xc3), .bits = 32 },
+		{ "les (%eax),%eax", CODE(0x90, 0xc4, 0x00, 0xc3), .bits = 32 },
+		{ "lds (%eax),%eax", CODE(0x90, 0xc5, 0x00, 0xc3), .bits = 32 },
+		{ "lfs (%eax),%eax", CODE(0x90, 0x0f, 0xb4, 0x00, 0xc3), .bits = 32 },
+	};
+	static const struct branch_case others[] = {
+		{ "mov %ds,%eax", CODE(0x8c, 0xd8, 0xc3) },
+		{ "mov %ax,%gs", CODE(0x8e, 0xe8, 0xc3) },
+		{ "push %ds", CODE(0x1e, 0x58, 0xc3), .bits = 32 },
+		{ "pop %gs", CODE(0x0f, 0xa8, 0x0f, 0xa9, 0xc3) },
+		{ "vmovaps %xmm1,%xmm0", CODE(0xc5, 0xf8, 0x28, 0xc1, 0xc3) },
+		{ "mov %ax,%ds", CODE(0x8e, 0xd8, 0xc3), .bits = 64 },
+		{ "pop %fs", CODE(0x0f, 0xa1, 0xc3), .bits = 64 },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(loads); i++)
+		expect_opaque(test, &loads[i]);
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		expect_targets(test, &others[i]);
 }
 
 /* The last jumps are remembered, and only those. */
@@ -469,6 +503,7 @@ static struct kunit_case kprobes_branches_cases[] = {
 	KUNIT_CASE(test_operands),
 	KUNIT_CASE(test_tail_calls),
 	KUNIT_CASE(test_jump_tables),
+	KUNIT_CASE(test_segment_loads),
 	KUNIT_CASE(test_many_jumps),
 	KUNIT_CASE(test_no_code),
 	KUNIT_CASE(test_cfi_check),
