@@ -11,10 +11,12 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
+#include <asm/fpu/api.h>
 #include <asm/processor-flags.h>
 #include <asm/text-patching.h>
 
 #include "forms.h"
+#include "segments.h"
 #include "single_step.h"
 
 /**
@@ -41,9 +43,15 @@ static unsigned int pre_hits, post_hits;
 
 static noinline void run_form(const struct snippet *form)
 {
+	bool uses_fpu = kpt_uses_fpu(form);
+
 	form_stack = (unsigned long)__builtin_frame_address(0);
 	migrate_disable();	/* a form changes per-CPU variables, and restores them */
+	if (uses_fpu)
+		kernel_fpu_begin_mask(KFPU_387);
 	kpt_run_snippet(form);
+	if (uses_fpu)
+		kernel_fpu_end();
 	migrate_enable();
 	kpt_state.flags &= kpt_defined_flags(form);
 	came->left = kpt_state;
@@ -60,8 +68,7 @@ static void keep_regs(struct pt_regs *kept, const struct pt_regs *regs)
 	}
 	kept->sp -= form_stack;
 	kept->flags &= ~(X86_EFLAGS_RF | X86_EFLAGS_TF);
-	kept->csx = kept->cs;
-	kept->ssx = kept->ss;
+	kpt_keep_selectors(kept);
 }
 
 /* The form that is stepped through; whether its instruction is reached, and has run. */
@@ -219,17 +226,36 @@ KUNIT_ARRAY_PARAM_DESC(mode, modes, desc);
  * the instruction cannot run in a detour. Patching changes calls of and jumps to thunks.
  */
 static const char * const jumpless[] = {
-	"form_call_mem", "form_call_mem_index", "form_call_mem_sp", "form_call_mem_sp_second",
-	"form_call_r11", "form_call_reg", "form_call_thunk", "form_call_thunk_r11",
-	"form_je_next", "form_jmp", "form_jmp_next", "form_jmp_thunk", "form_jmp_thunk_second",
+	"form_call_bp", "form_call_mem", "form_call_mem_index", "form_call_mem_sp",
+	"form_call_mem_sp_second", "form_call_r11", "form_call_reg", "form_call_thunk",
+	"form_call_thunk_r11", "form_je_next", "form_jecxz", "form_jecxz_second",
+	"form_jmp", "form_jmp_next", "form_jmp_thunk", "form_jmp_thunk_second",
 	"form_jrcxz", "form_jrcxz_second", "form_loop", "form_loop_second", "form_loope",
 	"form_loope_second", "form_loopne", "form_loopne_second",
 };
+
+/* Those on i386 that load a segment, each with its _second. */
+static const char * const jumpless_32[] = {
+	"form_lds", "form_les", "form_lfs", "form_mov_to_ds", "form_mov_to_es", "form_mov_to_fs",
+	"form_null_es", "form_null_fs", "form_pop_ds", "form_pop_es", "form_pop_fs",
+};
+
+static bool loads_segment(const char *name)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(jumpless_32); i++) {
+		size_t len = str_has_prefix(name, jumpless_32[i]);
+
+		if (len && (!name[len] || !strcmp(name + len, "_second")))
+			return true;
+	}
+	return false;
+}
 
 /* A branch that is the first displaced instruction has no jump with post handlers. */
 static bool may_be_jumpless(const struct mode *mode, const struct snippet *form)
 {
 	return (mode->post && form->target) ||
+	       (IS_ENABLED(CONFIG_X86_32) && loads_segment(form->name)) ||
 	       match_string(jumpless, ARRAY_SIZE(jumpless), form->name) >= 0;
 }
 

@@ -8,12 +8,15 @@
 #include "forms.h"
 #include "operands.h"
 #include "snippets.h"
+#include "words.h"
 
-/* A pointer for indirect branches. */
+/* Pointers for indirect branches. */
 asm(".pushsection .data\n"
-	".balign 8\n"
+	_ASM_ALIGN "\n"
 	"kprobes_test_pointer:\n"
-	"	.quad kprobes_test_callee\n"
+	".rept 3\n"
+	_ASM_PTR "kprobes_test_callee\n"
+	".endr\n"
 	".popsection\n");
 
 /* A pair of words for CMPXCHG16B. */
@@ -26,9 +29,10 @@ asm(".pushsection .data\n"
 DEFINE_PER_CPU(u64, kprobes_test_number) = 7;
 DEFINE_PER_CPU_ALIGNED(struct pair, kprobes_test_pair);
 
-#define TWO_CELLS		"kprobes_test_two_cells(%rip)"
+#define TWO_CELLS		VARIABLE("kprobes_test_two_cells")
 #define LOAD_TWO_CELLS		"mov $1, %eax\n	mov $2, %edx"
-#define LEA_NUMBER		"lea kprobes_test_number(%rip), %rbx"
+#define LEA_NUMBER		"lea " VARIABLE("kprobes_test_number") ", " BX
+#define LEA_CALLEE(reg)		"lea " VARIABLE("kprobes_test_callee") ", " reg
 
 /* Load the operand into registers, and restore it. */
 #define SHOW_TWO_CELLS							\
@@ -36,23 +40,40 @@ DEFINE_PER_CPU_ALIGNED(struct pair, kprobes_test_pair);
 	"mov 8 + " TWO_CELLS ", %rdx\n"					\
 	"movq $1, " TWO_CELLS "\n"					\
 	"movq $2, 8 + " TWO_CELLS
+#define SHOW_CELL							\
+	"mov " VARIABLE("kprobes_test_cell") ", %ebx\n"			\
+	"movl $0x55667788, " VARIABLE("kprobes_test_cell")
 #define SHOW_NUMBER							\
-	"mov " NUMBER_HERE ", %rbx\n"					\
-	"movq $7, " NUMBER_HERE
+	"mov " NUMBER_HERE ", " BX "\n"					\
+	__ASM_SIZE(mov) "$7, " NUMBER_HERE
 #define SHOW_PAIR							\
 	"mov " PAIR_HERE ", %rax\n"					\
 	"mov " THIS_CPU("kprobes_test_pair + 8") ", %rdx\n"		\
 	"movq $0, " PAIR_HERE "\n"					\
 	"movq $0, " THIS_CPU("kprobes_test_pair + 8")
 
+/* Push what POPA pops. */
+#define PUSH_EIGHT							\
+	".irp word, 1, 2, 3, 4, 5, 6, 7, 8\n"				\
+	"	push $0x123450 + \\word\n"				\
+	".endr"
+
+/* Pop what PUSHA has pushed, the stack pointer as a distance, each word to another place. */
+#define SHOW_PUSHED							\
+	"sub %esp, 12(%esp)\n"						\
+	"popl (%esi)\n"							\
+	".irp reg, bx, dx, di, bp, si, ax, cx\n"			\
+	"	pop %e\\reg\n"						\
+	".endr"
+
 /* The code at label 1, where a branch goes, and in front of it if it may not be taken. */
-#define ONLY_1		"int3\n 1: mov $2, %r14d\n" RETURN
-#define ELSE_1		"mov $1, %r14d\n" RETURN ONLY_1
+#define ONLY_1		"int3\n 1: mov $2, " MARK_OPERAND "\n" RETURN
+#define ELSE_1		"mov $1, " MARK_OPERAND "\n" RETURN ONLY_1
 
 /* Load the cell into ax, and subtract 5 from it. */
 #define TAKE_5								\
-	"mov kprobes_test_cell(%rip), %rax\n"				\
-	"subl $5, kprobes_test_cell(%rip)"
+	"mov " VARIABLE("kprobes_test_cell") ", " AX "\n"		\
+	"subl $5, " VARIABLE("kprobes_test_cell")
 
 /* Room for a jump, even at the last instruction. */
 #define PADDING		"\n	.skip 5, 0xcc\n"
@@ -71,8 +92,15 @@ SNIPPET_TABLE_LABEL("forms", "forms");
 #undef FORM
 #undef BRANCH_FORM
 
-/* It is the second and last one: the probe is at an instruction of four bytes before it. */
+/*
+ * It is the second and last one: the probe is at an instruction of four bytes before it,
+ * which changes a register, or memory, that the form does not use.
+ */
+#ifdef CONFIG_X86_64
 #define IN_FRONT	"lea 17(%r9), %r9"
+#else
+#define IN_FRONT	"movb $17, 12(%esi)"
+#endif
 
 #define FORM(name, before, insn, after)					\
 	__FORM(name "_second", before, IN_FRONT,			\
@@ -121,6 +149,13 @@ static const struct undefined undefined[] = {
 	{ "form_lock_bt", STATUS_FLAGS & ~(X86_EFLAGS_CF | X86_EFLAGS_ZF) },
 	{ "form_bsf", STATUS_FLAGS & ~X86_EFLAGS_ZF },
 	{ "form_sub_sp", STATUS_FLAGS },
+	{ "form_dec_sp", STATUS_FLAGS },
+	{ "form_daa", X86_EFLAGS_OF },
+	{ "form_das", X86_EFLAGS_OF },
+	{ "form_aaa", STATUS_FLAGS & ~(X86_EFLAGS_CF | X86_EFLAGS_AF) },
+	{ "form_aas", STATUS_FLAGS & ~(X86_EFLAGS_CF | X86_EFLAGS_AF) },
+	{ "form_aam", X86_EFLAGS_OF | X86_EFLAGS_AF | X86_EFLAGS_CF },
+	{ "form_aad", X86_EFLAGS_OF | X86_EFLAGS_AF | X86_EFLAGS_CF },
 };
 
 /* Return a mask of the flags that are defined after @form. */
@@ -131,4 +166,10 @@ unsigned long kpt_defined_flags(const struct snippet *form)
 			return ~undefined[i].flags;
 	}
 	return ~0UL;
+}
+
+/* Return whether @form needs kernel_fpu_begin(). */
+bool kpt_uses_fpu(const struct snippet *form)
+{
+	return str_has_prefix(form->name, "form_x87_");
 }

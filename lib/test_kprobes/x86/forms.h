@@ -8,5 +8,6 @@
 extern const struct snippet kprobes_test_forms[], kprobes_test_forms_end[];
 
 unsigned long kpt_defined_flags(const struct snippet *form);
+bool kpt_uses_fpu(const struct snippet *form);
 
 #endif /* _TEST_KPROBES_X86_FORMS_H */

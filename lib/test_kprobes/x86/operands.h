@@ -19,9 +19,9 @@ DECLARE_PER_CPU_ALIGNED(struct pair, kprobes_test_pair);
 
 /* Without SMP, per-CPU variables are plain ones. */
 #ifdef CONFIG_SMP
-#define GS			"%" __stringify(__percpu_seg) ":"
+#define PER_CPU			"%" __stringify(__percpu_seg) ":"
 #else
-#define GS			""
+#define PER_CPU			""
 #endif
 
 /* A variable: relative to ip if there are such operands, else by its address. */
@@ -30,7 +30,7 @@ DECLARE_PER_CPU_ALIGNED(struct pair, kprobes_test_pair);
 #else
 #define VARIABLE(var)		var
 #endif
-#define THIS_CPU(var)		GS VARIABLE(var)
+#define THIS_CPU(var)		PER_CPU VARIABLE(var)
 
 #define NUMBER_HERE		THIS_CPU("kprobes_test_number")
 #define PAIR_HERE		THIS_CPU("kprobes_test_pair")
