@@ -81,8 +81,9 @@ static void report_bad_cell(struct kunit *test, const struct cell *c, unsigned i
 		   c->row->desc, count, c->nest->desc, c->input ? "on" : "off", c->bad,
 		   c->which, c->got, c->want);
 	if (strstr(c->bad, "journal"))
-		kunit_info(test, "journal: %.8s, not %.8s", (const char *)&c->got,
-			   (const char *)&c->want);
+		kunit_info(test, "journal: %.*s, not %.*s",
+			   (int)sizeof(c->got), (const char *)&c->got,
+			   (int)sizeof(c->want), (const char *)&c->want);
 }
 
 static void hit_behaves_the_same_on_each_path(struct kunit *test)
@@ -156,7 +157,7 @@ static int start_matrix(struct kunit_suite *suite)
 {
 	int err;
 
-	matrix_exclude(!matrix_can_send_nmi(), !boot_cpu_has(X86_FEATURE_CX16));
+	matrix_exclude(!matrix_can_send_nmi(), !boot_cpu_has(PAIR_FEATURE));
 	memset(verdicts, 0, sizeof(verdicts));
 	err = matrix_init_actions();
 	if (!err)

@@ -149,7 +149,7 @@ extern const char * const matrix_returns_desc[RETURNS];
 
 struct setup matrix_nth_setup(unsigned int n);
 const char *matrix_why_excluded(const struct setup *setup, unsigned int row, unsigned int nest);
-void matrix_exclude(bool without_nmi, bool without_cmpxchg16b);
+void matrix_exclude(bool without_nmi, bool without_cmpxchg);
 void matrix_list_exclusions(struct kunit *test);
 
 #endif /* _TEST_KPROBES_X86_MATRIX_H */

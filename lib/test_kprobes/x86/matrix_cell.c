@@ -93,36 +93,68 @@ noinline void kprobes_test_look_around(const unsigned long *sp)
 		sight->trace[i] = relative(sight->trace[i]);
 }
 
-static u64 changed_register(unsigned int i)
+/* Offsets of registers in struct pt_regs, in the order of struct cpu_state. */
+static const size_t register_offsets[] = {
+	offsetof(struct pt_regs, ax), offsetof(struct pt_regs, bx), offsetof(struct pt_regs, cx),
+	offsetof(struct pt_regs, dx), offsetof(struct pt_regs, si), offsetof(struct pt_regs, di),
+	offsetof(struct pt_regs, bp),
+#ifdef CONFIG_X86_64
+	offsetof(struct pt_regs, r8), offsetof(struct pt_regs, r9), offsetof(struct pt_regs, r10),
+	offsetof(struct pt_regs, r11), offsetof(struct pt_regs, r12), offsetof(struct pt_regs, r13),
+	offsetof(struct pt_regs, r14), offsetof(struct pt_regs, r15),
+#endif
+	offsetof(struct pt_regs, flags),
+};
+
+static_assert(ARRAY_SIZE(register_offsets) ==
+	      offsetof(struct cpu_state, memory) / sizeof(unsigned long));
+
+/* Return register @i of @regs, in the order of struct cpu_state, or NULL after flags. */
+unsigned long *matrix_register(struct pt_regs *regs, unsigned int i)
 {
-	return 0x0303030303030303 * (i + 1);
+	return i < ARRAY_SIZE(register_offsets) ? (void *)regs + register_offsets[i] : NULL;
+}
+
+static unsigned long changed_register(unsigned int i)
+{
+	return ~0UL / 0xff * 3 * (i + 1);
+}
+
+static bool is_through_ftrace(void)
+{
+	return matrix_paths[matrix_cell.setup->path].kind == KIND_FTRACE;
+}
+
+/* Return the flags that are undefined in the handlers of the cell, and after its hit. */
+unsigned long matrix_lost_flags(void)
+{
+	return is_through_ftrace() ? FTRACE_LOST_FLAGS : 0;
 }
 
 static unsigned long changed_flags(void)
 {
+	/* ftrace restores all flags or none. */
+	if (matrix_lost_flags() && !matrix_cell.row->returning)
+		return 0;
 	/* The direction flag is clear at every return. */
 	return matrix_cell.row->flags & (matrix_cell.setup->returns ? ~X86_EFLAGS_DF : ~0UL);
 }
 
 static void change_state(struct cpu_state *state)
 {
+	unsigned long *reg = (unsigned long *)state;
+
 	if (matrix_cell.row->regs)
-		for (unsigned int i = 0; &state->ax + i < &state->flags; i++)
-			(&state->ax)[i] = changed_register(i);
+		for (unsigned int i = 0; i < ARRAY_SIZE(register_offsets) - 1; i++)
+			reg[i] = changed_register(i);
 	state->flags ^= changed_flags();
 }
 
 static void change_regs(struct pt_regs *regs)
 {
-	unsigned long *reg[] = {
-		&regs->ax, &regs->bx, &regs->cx, &regs->dx, &regs->si, &regs->di, &regs->bp,
-		&regs->r8, &regs->r9, &regs->r10, &regs->r11, &regs->r12, &regs->r13, &regs->r14,
-		&regs->r15,
-	};
-
 	if (matrix_cell.row->regs)
-		for (unsigned int i = 0; i < ARRAY_SIZE(reg); i++)
-			*reg[i] = changed_register(i);
+		for (unsigned int i = 0; i < ARRAY_SIZE(register_offsets) - 1; i++)
+			*matrix_register(regs, i) = changed_register(i);
 	regs->flags ^= changed_flags();
 }
 
@@ -184,13 +216,13 @@ static void run_changed_twin(struct cpu_state *state)
 
 	/* kprobes_test_callee() leaves its return address there. */
 	if (matrix_cell.row->way == WAY_OTHER && matrix_cell.row->push)
-		state->r13 = (unsigned long)kprobes_test_landing;
+		state->CALLER_REG = (unsigned long)kprobes_test_landing;
 }
 
 /* Set the state that functions are called with. */
 void matrix_set_state(struct cpu_state *state, unsigned long interrupt_flag)
 {
-	u64 *word = &state->ax;
+	unsigned long *word = (unsigned long *)state;
 
 	for (unsigned int i = 0; i < sizeof(*state) / sizeof(*word); i++)
 		word[i] = INPUT_WORD(i);
@@ -236,12 +268,11 @@ static noinline void run_one(bool probed)
 	if (row->shape == SHAPE_LOWER)
 		preempt_enable();
 	keep_variables(result);
-	/* Functions may clobber r11 at their entry: ftrace does not restore it. */
-	if (matrix_paths[matrix_cell.setup->path].kind == KIND_FTRACE)
-		result->left.r11 = 0;
+	if (is_through_ftrace())
+		matrix_clear_ftrace_lost(&result->left);
 	/* kprobes_test_callee() has left its return address there: the return trampoline. */
 	if (row->way == WAY_OTHER && matrix_cell.setup->returns)
-		result->left.r13 = 0;
+		result->left.CALLER_REG = 0;
 }
 
 /* Run and check the cell with interrupts off, and with interrupts on unless they are off here. */

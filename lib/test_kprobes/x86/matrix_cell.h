@@ -42,7 +42,7 @@ struct sight {
 struct result {
 	struct cpu_state left;
 	u64 number;
-	u64 pair[2];
+	unsigned long pair[2];
 	struct sight sight;
 };
 
@@ -106,6 +106,8 @@ void matrix_blame(const char *what, unsigned int which, unsigned long got, unsig
 void matrix_compare_words(const char *what, const void *got, const void *want, size_t size);
 const struct matrix_code *matrix_code_of(enum matrix_kind kind, enum matrix_shape shape);
 const struct matrix_code *matrix_cell_code(void);
+unsigned long matrix_lost_flags(void);
+unsigned long *matrix_register(struct pt_regs *regs, unsigned int i);
 int matrix_act(struct pt_regs *regs);
 void matrix_set_state(struct cpu_state *state, unsigned long interrupt_flag);
 void matrix_run_inputs(void);

@@ -48,19 +48,6 @@ static void expect_journal(char *s)
 	*s = '\0';
 }
 
-/* Return register @i of what the handler has seen, in the order of cpu_state, or NULL. */
-static const unsigned long *seen_register(unsigned int i)
-{
-	const struct pt_regs *regs = &matrix_cell.seen;
-	const unsigned long *all[] = {
-		&regs->ax, &regs->bx, &regs->cx, &regs->dx, &regs->si, &regs->di, &regs->bp,
-		&regs->r8, &regs->r9, &regs->r10, &regs->r11, &regs->r12, &regs->r13, &regs->r14,
-		&regs->r15, &regs->flags,
-	};
-
-	return i < ARRAY_SIZE(all) ? all[i] : NULL;
-}
-
 /* The handler must have seen the registers before, or after, the first instruction. */
 static void check_seen(void)
 {
@@ -68,16 +55,18 @@ static void check_seen(void)
 	struct cpu_state want = matrix_cell.given;
 	const struct matrix_code *c = matrix_cell_code();
 	unsigned long ip = c->code + c->at[0] + INT3_INSN_SIZE;
-	const u64 *given = &want.ax;
+	const unsigned long *given = (const unsigned long *)&want;
+	const unsigned long *seen;
 
 	if (matrix_cell.row->after) {
 		kpt_run_code(&want, c->first);
 		ip = c->code + c->at[1];
 	}
-	matrix_cell.seen.flags &= ~X86_EFLAGS_RF;
-	for (unsigned int i = 0; seen_register(i); i++)
-		if (*seen_register(i) != given[i])
-			matrix_blame("registers seen", i, *seen_register(i), given[i]);
+	matrix_cell.seen.flags &= ~(X86_EFLAGS_RF | matrix_lost_flags());
+	want.flags &= ~matrix_lost_flags();
+	for (unsigned int i = 0; (seen = matrix_register(&matrix_cell.seen, i)); i++)
+		if (*seen != given[i])
+			matrix_blame("registers seen", i, *seen, given[i]);
 	if (matrix_cell.seen.ip != ip)
 		matrix_blame("ip seen", 0, matrix_cell.seen.ip, ip);
 	if (!matrix_cell.setup->returns && seen_return != kpt_snippet_return_address())

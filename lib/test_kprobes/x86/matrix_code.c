@@ -8,16 +8,17 @@
 #include "functions.h"
 #include "matrix_code.h"
 #include "operands.h"
+#include "words.h"
 
 #define READ_COUNT(reg)		"movzbl " COUNT_HERE ", " reg
-#define CPU_HERE		THIS_CPU("pcpu_hot + 12")
+#define CPU_HERE		THIS_CPU("pcpu_hot + 4 + " __stringify(PREEMPT_COUNT_OFFSET))
 
-static_assert(offsetof(struct pcpu_hot, cpu_number) == 12);
+static_assert(offsetof(struct pcpu_hot, cpu_number) == 4 + PREEMPT_COUNT_OFFSET);
 
 #define MATRIX_TABLE(lines)						\
 	".pushsection .rodata.kprobes_test_matrix, \"a\"\n" lines ".popsection\n"
 
-asm(MATRIX_TABLE("	.balign 8\n"
+asm(MATRIX_TABLE(_ASM_ALIGN "\n"
 		 ".globl kprobes_test_matrix\n"
 		 "kprobes_test_matrix:\n"));
 
@@ -50,16 +51,16 @@ asm(MATRIX_TABLE("	.balign 8\n"
 	    ".size kprobes_test_\\name\\suffix, . - 880b\n"		\
 	    ".popsection\n"						\
 	    ".endr\n"							\
-	    MATRIX_TABLE("	.quad kprobes_test_\\name\\()_probed\n"	\
-			 "	.quad kprobes_test_\\name\\()_twin\n"	\
-			 "	.quad kprobes_test_\\name\\()_only\n"	\
+	    MATRIX_TABLE(_ASM_PTR "kprobes_test_\\name\\()_probed\n"	\
+			 _ASM_PTR "kprobes_test_\\name\\()_twin\n"	\
+			 _ASM_PTR "kprobes_test_\\name\\()_only\n"	\
 			 "	.long 881b - 880b, 882b - 880b\n"	\
 			 "	.long 883b - 880b, 884b - 880b\n")	\
 	    ".endr\n")
 
 /* An empty entry of the table. */
 #define NO_MATRIX_CODE							\
-	asm(MATRIX_TABLE("	.quad 0, 0, 0\n"			\
+	asm(MATRIX_TABLE(_ASM_PTR "0, 0, 0\n"				\
 			 "	.long 0, 0, 0, 0\n"))
 
 /* Lines for the probed function only. */
@@ -69,8 +70,8 @@ asm(MATRIX_TABLE("	.balign 8\n"
 /* A pointer to the second byte of the instruction: a jump would overwrite its target. */
 #define KEEPS_JUMPS_AWAY						\
 	".pushsection .rodata\n"					\
-	"	.balign 8\n"						\
-	"	.quad 881b + 1\n"					\
+	_ASM_ALIGN "\n"							\
+	_ASM_PTR "881b + 1\n"						\
 	".popsection\n"
 
 /* A first instruction in front of a shape: a branch that is not taken, as CF is 0. */
@@ -82,12 +83,12 @@ asm(MATRIX_TABLE("	.balign 8\n"
 /* A call of ftrace in the probed function, else a NOP as ftrace makes it. */
 #define FENTRY								\
 	".ifnc \\suffix,_probed\n"					\
-	"	nopl 8(%rax, %rax)\n"					\
+	"	nopl 8(" AX ", " AX ")\n"				\
 	".else\n"							\
 	"	call __fentry__\n"					\
 	".pushsection __mcount_loc, \"a\"\n"				\
-	"	.balign 8\n"						\
-	"	.quad 881b\n"						\
+	_ASM_ALIGN "\n"							\
+	_ASM_PTR "881b\n"						\
 	".popsection\n"						\
 	".endif\n"
 
@@ -145,31 +146,13 @@ asm(MATRIX_TABLE("	.balign 8\n"
 #undef CALL_SHAPE
 
 KPT_ASM_FUNCTION(kprobes_test_landing,
-		 "lea 1(%r12), %r12\n"
+		 "lea 1(" LANDING_OPERAND "), " LANDING_OPERAND "\n"
 		 RETURN);
 
 /* Called by probed code: calls kprobes_test_look_around(), and changes no register. */
 KPT_ASM_FUNCTION(kprobes_test_look,
-		 "pushfq\n"
-		 "push %rax\n"
-		 "push %rcx\n"
-		 "push %rdx\n"
-		 "push %rsi\n"
-		 "push %rdi\n"
-		 "push %r8\n"
-		 "push %r9\n"
-		 "push %r10\n"
-		 "push %r11\n"
-		 "lea 80(%rsp), %rdi\n"
+		 PUSH_CLOBBERED
+		 "lea " CLOBBERED_SIZE "(" SP "), %" _ASM_ARG1 "\n"
 		 "call kprobes_test_look_around\n"
-		 "pop %r11\n"
-		 "pop %r10\n"
-		 "pop %r9\n"
-		 "pop %r8\n"
-		 "pop %rdi\n"
-		 "pop %rsi\n"
-		 "pop %rdx\n"
-		 "pop %rcx\n"
-		 "pop %rax\n"
-		 "popfq\n"
+		 POP_CLOBBERED
 		 RETURN);

@@ -5,6 +5,12 @@
 
 #include <linux/types.h>
 
+#ifdef CONFIG_X86_64
+#include "matrix_64.h"
+#else
+#include "matrix_32.h"
+#endif
+
 /**
  * struct matrix_code - A function to probe at its first instruction
  * @code:	Address of the function, or 0 if there is none of this kind and shape.
@@ -52,7 +58,7 @@ extern const struct matrix_code kprobes_test_matrix[KINDS][SHAPES];
 
 /*
  * Another function for handlers to continue at, and to push as a return address. It adds 1
- * to r12, and preserves the flags.
+ * to LANDING_OPERAND, and preserves the flags.
  */
 void kprobes_test_landing(void);
 

@@ -6,15 +6,15 @@
  *	the second one, and the third if they are short, but not those beyond
  *   CALL_SHAPE(name, first, second, third): the first instruction is a call
  */
-SHAPE("work", "inc %eax", "inc %ebx", "inc %edx", "inc %r8d\n inc %r9d")
-SHAPE("look", "inc %eax", "call kprobes_test_look", "inc %ebx", "")
-CALL_SHAPE("look_first", "call kprobes_test_look", "inc %eax", "inc %ebx")
+SHAPE("work", INC("a"), INC("b"), INC("d"), INC_OTHERS)
+SHAPE("look", INC("a"), "call kprobes_test_look", INC("b"), "")
+CALL_SHAPE("look_first", "call kprobes_test_look", INC("a"), INC("b"))
 SHAPE("count", READ_COUNT("%eax"), READ_COUNT("%ebx"), "", "")
-SHAPE("count_second", "inc %eax", READ_COUNT("%ebx"), "", "")
+SHAPE("count_second", INC("a"), READ_COUNT("%ebx"), "", "")
 SHAPE("raise", "incb " COUNT_HERE, READ_COUNT("%ebx"), "decb " COUNT_HERE, READ_COUNT("%edx"))
 SHAPE("lower", "decb " COUNT_HERE, READ_COUNT("%ebx"), "incb " COUNT_HERE, READ_COUNT("%edx"))
 SHAPE("cpu", "mov " CPU_HERE ", %eax", "", "", "")
-SHAPE("xadd", "xadd %rdx, " NUMBER_HERE, "mov " NUMBER_HERE ", %rbx", "", "")
-SHAPE("cmpxchg", "cmpxchg16b " PAIR_HERE, "mov " PAIR_HERE ", %r8", "", "")
-SHAPE("outer", "inc %eax", "inc %ebx", "inc %edx", "inc %r8d")
-SHAPE("outer_post", "inc %eax", "inc %ebx", "inc %edx", "inc %r8d")
+SHAPE("xadd", "xadd " DX ", " NUMBER_HERE, "mov " NUMBER_HERE ", " BX, "", "")
+SHAPE("cmpxchg", EXCHANGE_PAIR, LOAD_PAIR, "", "")
+SHAPE("outer", INC("a"), INC("b"), INC("d"), INC_OTHERS)
+SHAPE("outer_post", INC("a"), INC("b"), INC("d"), INC_OTHERS)

@@ -145,7 +145,7 @@ const struct row matrix_rows[ROWS] = {
 	[ROW_LOWER] = { "lower preempt_count", SHAPE_LOWER },
 	[ROW_CPU] = { "see the CPU", SHAPE_CPU },
 	[ROW_XADD] = { "xadd per CPU", SHAPE_XADD },
-	[ROW_CMPXCHG] = { "cmpxchg16b per CPU", SHAPE_CMPXCHG },
+	[ROW_CMPXCHG] = { "cmpxchg of a pair per CPU", SHAPE_CMPXCHG },
 	[ROW_BELOW_SP] = { "see below sp" },
 };
 
@@ -163,6 +163,10 @@ const struct row matrix_rows[ROWS] = {
 #define STACK_ROWS									\
 	(BIT_ULL(ROW_RETURN_AT_ONCE) | BIT_ULL(ROW_PUSH) | BIT_ULL(ROW_PUSH_SIX) |	\
 	 BIT_ULL(ROW_PUSH_FIVE) | BIT_ULL(ROW_PUSH_AND_GO))
+
+#define FLAG_ROWS									\
+	(BIT_ULL(ROW_FLAGS) | BIT_ULL(ROW_INTERRUPTS) | BIT_ULL(ROW_POST_FLAGS) |	\
+	 BIT_ULL(ROW_POST_INTERRUPTS))
 
 const char * const matrix_returns_desc[RETURNS] = {
 	"", ", return probe last", ", return probe first"
@@ -206,9 +210,14 @@ static struct exclusion exclusions[] = {
 	  "no promise is made: an interrupt overwrites that, too" },
 	{ POST_ROWS, ~(u32)POST_PATHS, ANY, ANY, true,
 	  "a post handler makes it another path" },
-	{ STACK_ROWS, FTRACE_PATHS, ANY, ANY, true,
+	{ STACK_ROWS, FTRACE_PATHS, ANY, ANY, IS_ENABLED(CONFIG_X86_64),
 	  "ftrace restores sp" },
-	{ BIT_ULL(ROW_LOWER_SP), ~(u32)FTRACE_PATHS, ANY, ANY, true,
+	{ BIT_ULL(ROW_PUSH_SIX), FTRACE_PATHS, ANY, ANY, IS_ENABLED(CONFIG_X86_32),
+	  "ftrace leaves room for five words" },
+	{ FLAG_ROWS, FTRACE_PATHS, ANY, ANY, IS_ENABLED(CONFIG_X86_32),
+	  "ftrace does not restore flags" },
+	{ BIT_ULL(ROW_LOWER_SP), IS_ENABLED(CONFIG_X86_32) ? ANY : ~(u32)FTRACE_PATHS, ANY,
+	  ANY, true,
 	  "a change of sp takes effect there: see the rows that push" },
 	{ COPY_ROWS, ~(u32)JUMP_PATHS, ANY, ANY, true,
 	  "only the probed instruction is displaced" },
@@ -242,7 +251,7 @@ static struct exclusion exclusions[] = {
 	{ BIT_ULL(ROW_FAULT) | BIT_ULL(ROW_POST_FAULT), ANY, ANY, ANY,
 	  IS_ENABLED(CONFIG_TRACE_IRQFLAGS) && !IS_ENABLED(CONFIG_TRACE_IRQFLAGS_NMI),
 	  "lockdep thinks that interrupts are on in a breakpoint's handler" },
-#define NO_CMPXCHG16B	(ARRAY_SIZE(exclusions) - 2)
+#define NO_CMPXCHG	(ARRAY_SIZE(exclusions) - 2)
 	{ BIT_ULL(ROW_CMPXCHG), ANY, ANY, ANY, false,
 	  "the CPU does not have this instruction" },
 #define NO_NMI		(ARRAY_SIZE(exclusions) - 1)
@@ -264,10 +273,10 @@ const char *matrix_why_excluded(const struct setup *setup, unsigned int row, uns
 }
 
 /* Exclude the cells that this CPU cannot run. */
-void matrix_exclude(bool without_nmi, bool without_cmpxchg16b)
+void matrix_exclude(bool without_nmi, bool without_cmpxchg)
 {
 	exclusions[NO_NMI].holds = without_nmi;
-	exclusions[NO_CMPXCHG16B].holds = without_cmpxchg16b;
+	exclusions[NO_CMPXCHG].holds = without_cmpxchg;
 }
 
 void matrix_list_exclusions(struct kunit *test)

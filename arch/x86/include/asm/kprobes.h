@@ -36,7 +36,7 @@ struct pt_regs;
 
 /*
  * Location of the return address at a function's entry. At an ftrace site another
- * probe's handler may have changed @sp, which has no effect there.
+ * probe's handler may have changed @sp, which has no effect there on x86-64.
  */
 #define kretprobe_return_place(p, regs)	((kprobe_opcode_t **)kprobe_entry_sp(p, regs))
 #define kprobe_entry_sp(p, entry_regs)	({					\
