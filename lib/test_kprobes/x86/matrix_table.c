@@ -126,6 +126,7 @@ const struct row matrix_rows[ROWS] = {
 	[ROW_POST_REGISTERS] = { "post: registers", .after = true, .regs = true },
 	[ROW_POST_FLAGS] = { "post: flags", .after = true, .flags = CHANGED_STATUS },
 	[ROW_POST_INTERRUPTS] = { "post: interrupt flag", .after = true, .flags = X86_EFLAGS_IF },
+	[ROW_POST_PUSH_FIVE] = { "post: push five words", .after = true, .push = 5 },
 	[ROW_POST_THIRD_CHANGED] = { "post: registers, flags, go to the third", .after = true,
 				 .way = WAY_THIRD, .regs = true, .flags = CHANGED_STATUS },
 	[ROW_POST_SECOND_COPY] = { "post: go to the copy of the second", .after = true,
@@ -155,14 +156,15 @@ const struct row matrix_rows[ROWS] = {
 	 BIT_ULL(ROW_POST_REGISTERS) | BIT_ULL(ROW_POST_FLAGS) |			\
 	 BIT_ULL(ROW_POST_INTERRUPTS) | BIT_ULL(ROW_POST_THIRD_CHANGED) |		\
 	 BIT_ULL(ROW_POST_SECOND_COPY) | BIT_ULL(ROW_POST_THIRD_COPY) |			\
-	 BIT_ULL(ROW_POST_FAULT) | BIT_ULL(ROW_POST_SELF) | BIT_ULL(ROW_POST_LONG))
+	 BIT_ULL(ROW_POST_FAULT) | BIT_ULL(ROW_POST_SELF) | BIT_ULL(ROW_POST_LONG) |	\
+	 BIT_ULL(ROW_POST_PUSH_FIVE))
 #define COPY_ROWS									\
 	(BIT_ULL(ROW_SECOND_COPY) | BIT_ULL(ROW_THIRD_COPY) |				\
 	 BIT_ULL(ROW_POST_SECOND_COPY) | BIT_ULL(ROW_POST_THIRD_COPY))
 #define CALL_ROWS	(BIT_ULL(ROW_LOOK_FIRST) | BIT_ULL(ROW_PUSH_FIVE))
 #define STACK_ROWS									\
 	(BIT_ULL(ROW_RETURN_AT_ONCE) | BIT_ULL(ROW_PUSH) | BIT_ULL(ROW_PUSH_SIX) |	\
-	 BIT_ULL(ROW_PUSH_FIVE) | BIT_ULL(ROW_PUSH_AND_GO))
+	 BIT_ULL(ROW_PUSH_FIVE) | BIT_ULL(ROW_PUSH_AND_GO) | BIT_ULL(ROW_POST_PUSH_FIVE))
 
 #define FLAG_ROWS									\
 	(BIT_ULL(ROW_FLAGS) | BIT_ULL(ROW_INTERRUPTS) | BIT_ULL(ROW_POST_FLAGS) |	\
