@@ -68,6 +68,16 @@ static void reserved_kernel_insn_is_not_probed(struct kunit *test)
 	KUNIT_EXPECT_GT(test, refused, 0);
 }
 
+/* The trampoline of might_sleep(). On i386, callers call it and are not patched. */
+static void static_call_trampoline_is_not_probed(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', "__SCT__might_resched");
+
+	if (!IS_ENABLED(CONFIG_HAVE_STATIC_CALL) || !IS_ENABLED(CONFIG_PREEMPT_DYNAMIC))
+		kunit_skip(test, "not in this kernel");
+	EXPECT_REFUSED(test, a, -EINVAL);
+}
+
 #define LOCKED_INC_SIZE	(IS_ENABLED(CONFIG_X86_64) ? 4 : 3)
 
 /* Alternatives replace its LOCK prefix by another one as long as there is one CPU. */
@@ -109,6 +119,7 @@ static void patched_lock_prefix_is_not_probed(struct kunit *test)
 
 static struct kunit_case kprobes_x86_reserved_cases[] = {
 	KUNIT_CASE_PARAM(reserved_kernel_insn_is_not_probed, reserved_insn_gen_params),
+	KUNIT_CASE(static_call_trampoline_is_not_probed),
 	KUNIT_CASE(patched_lock_prefix_is_not_probed),
 	{ }
 };
