@@ -74,44 +74,46 @@ asmlinkage void kprobes_test_unprobeable(void);
 
 asm(UNPROBEABLE_TABLE("kprobes_test_unprobeable_offsets:\n"));
 
+/* One of 64-bit mode, and one of 32-bit mode. */
 #ifdef CONFIG_X86_64
-#define UNPROBEABLE_IN_THIS_MODE					\
-	UNPROBEABLE("iretq")						\
-	UNPROBEABLE("lretq")						\
-	UNPROBEABLE("ljmp *(%rdi)")					\
-	UNPROBEABLE(INDIRECT "lcall *(%rdi)")				\
-	UNPROBEABLE("lss (%rdi), %eax")					\
-	UNPROBEABLE("sysretq")						\
-	UNPROBEABLE("swapgs")						\
-	UNPROBEABLE("mov 0(%eip), %eax")
+#define UNPROBEABLE_64(insn)	UNPROBEABLE(insn)
+#define UNPROBEABLE_32(insn)	""
 #else
-#define UNPROBEABLE_IN_THIS_MODE					\
-	UNPROBEABLE("iretl")						\
-	UNPROBEABLE("lretl")						\
-	UNPROBEABLE("ljmp *(%edi)")					\
-	UNPROBEABLE(INDIRECT "lcall *(%edi)")				\
-	UNPROBEABLE("ljmp $" __stringify(__KERNEL_CS) ", $0")		\
-	UNPROBEABLE("lcall $" __stringify(__KERNEL_CS) ", $0")		\
-	UNPROBEABLE("lss (%edi), %eax")					\
-	UNPROBEABLE("lgs (%edi), %eax")					\
-	UNPROBEABLE("mov %eax, %gs")					\
-	UNPROBEABLE("pop %ss")						\
-	UNPROBEABLE("pop %gs")						\
-	UNPROBEABLE("sysenter")						\
-	UNPROBEABLE("sysexit")						\
-	UNPROBEABLE("into")						\
-	UNPROBEABLE("addr16 loop .")					\
-	UNPROBEABLE("jcxz .")						\
-	UNPROBEABLE("pushfw")						\
-	UNPROBEABLE("popfw")						\
-	UNPROBEABLE(ANNOTATE_RETPOLINE_SAFE "retw")			\
-	UNPROBEABLE(INDIRECT "jmpw *%ax")				\
-	UNPROBEABLE(INDIRECT "addr16 call *(%bx)")			\
-	UNPROBEABLE(INDIRECT "call *%gs:(%ebx)")
+#define UNPROBEABLE_64(insn)	""
+#define UNPROBEABLE_32(insn)	UNPROBEABLE(insn)
 #endif
 
 KPT_ASM_FUNCTION(kprobes_test_unprobeable,
-		 UNPROBEABLE_IN_THIS_MODE
+		 UNPROBEABLE_64("iretq")
+		 UNPROBEABLE_64("lretq")
+		 UNPROBEABLE_64("ljmp *(%rdi)")
+		 UNPROBEABLE_64(INDIRECT "lcall *(%rdi)")
+		 UNPROBEABLE_64("lss (%rdi), %eax")
+		 UNPROBEABLE_64("sysretq")
+		 UNPROBEABLE_64("swapgs")
+		 UNPROBEABLE_64("mov 0(%eip), %eax")
+		 UNPROBEABLE_32("iretl")
+		 UNPROBEABLE_32("lretl")
+		 UNPROBEABLE_32("ljmp *(%edi)")
+		 UNPROBEABLE_32(INDIRECT "lcall *(%edi)")
+		 UNPROBEABLE_32("ljmp $" __stringify(__KERNEL_CS) ", $0")
+		 UNPROBEABLE_32("lcall $" __stringify(__KERNEL_CS) ", $0")
+		 UNPROBEABLE_32("lss (%edi), %eax")
+		 UNPROBEABLE_32("lgs (%edi), %eax")
+		 UNPROBEABLE_32("mov %eax, %gs")
+		 UNPROBEABLE_32("pop %ss")
+		 UNPROBEABLE_32("pop %gs")
+		 UNPROBEABLE_32("sysenter")
+		 UNPROBEABLE_32("sysexit")
+		 UNPROBEABLE_32("into")
+		 UNPROBEABLE_32("addr16 loop .")
+		 UNPROBEABLE_32("jcxz .")
+		 UNPROBEABLE_32("pushfw")
+		 UNPROBEABLE_32("popfw")
+		 UNPROBEABLE_32(ANNOTATE_RETPOLINE_SAFE "retw")
+		 UNPROBEABLE_32(INDIRECT "jmpw *%ax")
+		 UNPROBEABLE_32(INDIRECT "addr16 call *(%bx)")
+		 UNPROBEABLE_32(INDIRECT "call *%gs:(%ebx)")
 		 UNPROBEABLE("mov %eax, %ss")
 		 UNPROBEABLE("syscall")
 		 UNPROBEABLE("int $0x80")
@@ -137,8 +139,6 @@ static void unprobeable_insn_is_refused(struct kunit *test)
 	}
 }
 
-#define LOAD_SIZE	(IS_ENABLED(CONFIG_X86_64) ? 3 : 2)
-
 /* A load whose fixup decodes it: it would find the breakpoint. */
 void kprobes_test_zeropad(void);
 
@@ -147,6 +147,8 @@ KPT_ASM_FUNCTION(kprobes_test_zeropad,
 		 "881:	mov %" _ASM_AX ", %" _ASM_DX "\n"
 		 RETURN
 		 _ASM_EXTABLE_TYPE(880b, 881b, EX_TYPE_ZEROPAD));
+
+#define LOAD_SIZE	(IS_ENABLED(CONFIG_X86_64) ? 3 : 2)
 
 static void load_with_zero_padding_is_not_probed(struct kunit *test)
 {

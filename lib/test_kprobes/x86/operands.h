@@ -30,7 +30,7 @@ DECLARE_PER_CPU_ALIGNED(struct pair, kprobes_test_pair);
 #else
 #define VARIABLE(var)		var
 #endif
-#define THIS_CPU(var)		PER_CPU VARIABLE(var)
+#define THIS_CPU(var)		VARIABLE(PER_CPU var)
 
 #define NUMBER_HERE		THIS_CPU("kprobes_test_number")
 #define PAIR_HERE		THIS_CPU("kprobes_test_pair")

@@ -33,33 +33,29 @@ static void post_change(struct kprobe *kp, struct pt_regs *regs, unsigned long f
 	regs->flags |= X86_EFLAGS_CF;
 }
 
-/* Offsets of a register in struct pt_regs and in struct cpu_state. */
-struct seen_register {
-	size_t in_regs;
-	size_t in_state;
-};
-
-#define SEEN_REGISTER(reg)	{ offsetof(struct pt_regs, reg), offsetof(struct cpu_state, reg) }
-
-static const struct seen_register seen_registers[] = {
-	SEEN_REGISTER(ax), SEEN_REGISTER(bx), SEEN_REGISTER(cx), SEEN_REGISTER(dx),
-	SEEN_REGISTER(si), SEEN_REGISTER(di), SEEN_REGISTER(bp),
+/* Offsets in struct pt_regs of the registers of struct cpu_state, in its order. */
+static const size_t seen_registers[] = {
+	offsetof(struct pt_regs, ax), offsetof(struct pt_regs, bx), offsetof(struct pt_regs, cx),
+	offsetof(struct pt_regs, dx), offsetof(struct pt_regs, si), offsetof(struct pt_regs, di),
+	offsetof(struct pt_regs, bp),
 #ifdef CONFIG_X86_64
-	SEEN_REGISTER(r8), SEEN_REGISTER(r9), SEEN_REGISTER(r10), SEEN_REGISTER(r11),
-	SEEN_REGISTER(r12), SEEN_REGISTER(r13), SEEN_REGISTER(r14), SEEN_REGISTER(r15),
+	offsetof(struct pt_regs, r8), offsetof(struct pt_regs, r9),
+	offsetof(struct pt_regs, r10), offsetof(struct pt_regs, r11),
+	offsetof(struct pt_regs, r12), offsetof(struct pt_regs, r13),
+	offsetof(struct pt_regs, r14), offsetof(struct pt_regs, r15),
 #endif
 };
+
+static_assert(ARRAY_SIZE(seen_registers) == offsetof(struct cpu_state, flags) / sizeof(long));
 
 /* Expect that the handler has seen the registers that were @given. */
 void kpt_expect_seen(struct kunit *test, const struct cpu_state *given)
 {
-	for (unsigned int i = 0; i < ARRAY_SIZE(seen_registers); i++) {
-		const struct seen_register *r = &seen_registers[i];
+	const unsigned long *word = (const unsigned long *)given;
 
-		KUNIT_EXPECT_EQ_MSG(test, *(unsigned long *)((void *)&kpt_seen + r->in_regs),
-				    *(unsigned long *)((void *)given + r->in_state),
-				    "register %u", i);
-	}
+	for (unsigned int i = 0; i < ARRAY_SIZE(seen_registers); i++)
+		KUNIT_EXPECT_EQ_MSG(test, *(unsigned long *)((void *)&kpt_seen + seen_registers[i]),
+				    word[i], "register %u", i);
 	KUNIT_EXPECT_EQ(test, kpt_seen.flags & ~X86_EFLAGS_RF, given->flags);
 }
 

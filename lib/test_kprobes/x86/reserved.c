@@ -78,8 +78,6 @@ static void static_call_trampoline_is_not_probed(struct kunit *test)
 	EXPECT_REFUSED(test, a, -EINVAL);
 }
 
-#define LOCKED_INC_SIZE	(IS_ENABLED(CONFIG_X86_64) ? 4 : 3)
-
 /* Alternatives replace its LOCK prefix by another one as long as there is one CPU. */
 unsigned long kprobes_test_lock(unsigned long *cell);
 
@@ -88,6 +86,8 @@ KPT_ASM_FUNCTION(kprobes_test_lock,
 		 LOCK_PREFIX _ASM_INC "(%" _ASM_ARG1 ")\n"
 		 "mov (%" _ASM_ARG1 "), %" _ASM_AX "\n"
 		 RETURN);
+
+#define LOCKED_INC_SIZE	(IS_ENABLED(CONFIG_X86_64) ? 4 : 3)
 
 /* With a probe or a jump there, LOCK would not come back with a second CPU. */
 static void patched_lock_prefix_is_not_probed(struct kunit *test)
