@@ -345,9 +345,9 @@ static bool is_int3_padding(const u8 *code, size_t len)
  * @addr: The address at which the bytes are executed; it is added, too.
  * @is_thunk: Returns true if a jump to an address is a jump to a register's content.
  *
- * All of the function is added if it has an indirect jump that may not be a tail call,
- * a load of a segment on i386, or a byte at which no instruction starts. After such a byte decoding continues at
- * the next one, to find targets in other functions.
+ * All of the function is added if it has an indirect jump that may not be a tail call, a
+ * load of a segment on i386, or a byte at which no instruction starts. After such a byte
+ * decoding continues at the next one, to find targets in other functions.
  *
  * Context: Any. Pure: reads only @code, writes only @map.
  */
