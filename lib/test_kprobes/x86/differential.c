@@ -35,7 +35,7 @@ struct outcome {
 /* The outcome that is due of each form and each input. */
 static struct outcome (*forms_due)[INPUTS];
 
-/* That of the last run. It is not in .data, where addresses count as branch targets. */
+/* The outcome of the last run. In .data its addresses would count as branch targets. */
 static struct outcome *came;
 
 static unsigned long form_stack;

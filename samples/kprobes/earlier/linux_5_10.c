@@ -26,6 +26,7 @@ static int enter(struct kretprobe_instance *ri, struct pt_regs *regs)
 	call->argument = regs_get_kernel_argument(regs, 0);
 	return 0;
 }
+
 NOKPROBE_SYMBOL(enter);
 
 static int leave(struct kretprobe_instance *ri, struct pt_regs *regs)
@@ -36,6 +37,7 @@ static int leave(struct kretprobe_instance *ri, struct pt_regs *regs)
 		regs_return_value(regs));
 	return 0;
 }
+
 NOKPROBE_SYMBOL(leave);
 
 #define RETURN_PROBE(symbol)				\
