@@ -148,8 +148,7 @@ FORM("clts", "", "clts", "")
 /* Per-CPU variables: each has the same value on all CPUs, and is put back */
 FORM("gs_load", "", "mov " NUMBER_HERE ", " AX, "")
 FORM("gs_load_base", LEA_NUMBER, "mov " PER_CPU "(" BX "), " AX, "")
-FORM("gs_load_index", LEA_NUMBER "\n	mov $0, %ecx",
-	"mov " PER_CPU "(" BX ", " CX ", 8), " AX, "")
+FORM("gs_load_index", LEA_NUMBER "\nmov $0, %ecx", "mov " PER_CPU "(" BX ", " CX ", 8), " AX, "")
 FORM("gs_store", "", "mov " DX ", " NUMBER_HERE, SHOW_NUMBER)
 FORM("gs_store_imm", "", "movl $0x12345678, " NUMBER_HERE, SHOW_NUMBER)
 FORM("gs_inc", "", "incl " NUMBER_HERE, SHOW_NUMBER)

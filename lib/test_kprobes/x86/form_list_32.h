@@ -44,10 +44,8 @@ FORM("lds", "mov %ds, 4(%esi)", "lds (%esi), %ebx", "")
 FORM("lfs", "mov %fs, 4(%esi)", "lfs (%esi), %ebx", "")
 FORM("mov_to_ds", "mov %ds, %eax", "mov %eax, %ds", "")
 FORM("mov_to_fs", "mov %fs, %eax", "mov %eax, %fs", "")
-FORM("null_es", "mov %es, %ebp\n	push $0\n	pop %es", "lea 5(%eax), %eax",
-	"mov %es, %edx\n	mov %ebp, %es")
-FORM("null_fs", "mov %fs, %ebp\n	push $0\n	pop %fs", "lea 5(%eax), %eax",
-	"mov %fs, %edx\n	mov %ebp, %fs")
+FORM("null_es", NULL_ES, "lea 5(%eax), %eax", SHOW_ES)
+FORM("null_fs", NULL_FS, "lea 5(%eax), %eax", SHOW_FS)
 FORM("cs_load", "", "mov %cs:(%esi), %eax", "")
 FORM("ss_store", "", "mov %eax, %ss:(%esi)", "")
 
@@ -62,8 +60,7 @@ FORM("enter", "", "enter $8, $0", "leave")
 FORM("pusha", "", "pusha", SHOW_PUSHED)
 FORM("pushaw", "", "pushaw", "mov 8(%esp), %dx\n	mov (%esp), %bx\n	lea 16(%esp), %esp")
 FORM("popa", PUSH_EIGHT, "popa", "")
-FORM("popaw", "pushw %si\n	pushw %di\n	push $1\n	push $2\n	push $3",
-	"popaw", "")
+FORM("popaw", "pushw %si\npushw %di\npush $1\npush $2\npush $3", "popaw", "")
 FORM("push_es", "", "push %es", "pop %eax\n	movzwl %ax, %eax")
 FORM("push_cs", "", "push %cs", "pop %eax\n	movzwl %ax, %eax")
 FORM("push_ss", "", "push %ss", "pop %eax\n	movzwl %ax, %eax")

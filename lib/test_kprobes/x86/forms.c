@@ -66,6 +66,12 @@ DEFINE_PER_CPU_ALIGNED(struct pair, kprobes_test_pair);
 	"	pop %e\\reg\n"						\
 	".endr"
 
+/* Run the instruction with a null selector in a segment register, which BP keeps. */
+#define NULL_ES		"mov %es, %ebp\n\tpush $0\n\tpop %es"
+#define SHOW_ES		"mov %es, %edx\n\tmov %ebp, %es"
+#define NULL_FS		"mov %fs, %ebp\n\tpush $0\n\tpop %fs"
+#define SHOW_FS		"mov %fs, %edx\n\tmov %ebp, %fs"
+
 /* The code at label 1, where a branch goes, and in front of it if it may not be taken. */
 #define ONLY_1		"int3\n 1: mov $2, " MARK_OPERAND "\n" RETURN
 #define ELSE_1		"mov $1, " MARK_OPERAND "\n" RETURN ONLY_1

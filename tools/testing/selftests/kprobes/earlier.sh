@@ -5,7 +5,8 @@
 . ./lib.sh
 
 modinfo linux_2_6_11 >/dev/null 2>&1 || skip_all "no module linux_2_6_11"
-on_exit 'modprobe -r linux_2_6_11; modprobe -r linux_2_6_30; modprobe -r linux_4_14; modprobe -r linux_5_10'
+on_exit 'modprobe -r linux_2_6_11; modprobe -r linux_2_6_30'
+on_exit 'modprobe -r linux_4_14; modprobe -r linux_5_10'
 
 load() {	# MODULE [PARAMETER]
 	dmesg -c >/dev/null
@@ -32,10 +33,12 @@ check "2.6.11: the module unloads" modprobe -r linux_2_6_11
 check "2.6.30: the module loads" load linux_2_6_30
 fork
 check "2.6.30: the enabled probe is hit" log_has_line "linux_2_6_30: do_exit is called"
-check_not "2.6.30: the disabled probe is not hit" log_has_line "linux_2_6_30: kernel_clone is called"
+check_not "2.6.30: the disabled probe is not hit" \
+	log_has_line "linux_2_6_30: kernel_clone is called"
 check "2.6.30: a jumper probe gets a field of its argument" \
 	log_has_line "linux_2_6_30: jprobe: exit_signal = [0-9]"
-check "2.6.30: an enabled jumper probe gets its argument" log_has_line "linux_2_6_30: jprobe: code = 0"
+check "2.6.30: an enabled jumper probe gets its argument" \
+	log_has_line "linux_2_6_30: jprobe: code = 0"
 check "2.6.30: the return probe knows its call" \
 	log_has_line "linux_2_6_30: kernel_clone returns [0-9]* to .*, call known"
 check "2.6.30: the module unloads" modprobe -r linux_2_6_30
@@ -44,7 +47,7 @@ check "2.6.30: no return was missed" log_has_line "linux_2_6_30: missed 0 of ker
 check "4.14: the module loads" load linux_4_14 symbol=kernel_clone
 fork
 check "4.14: pre and post handler are called" sh -c \
-	"dmesg | grep -q '<kernel_clone> pre_handler: ip' && dmesg | grep -q '<kernel_clone> post_handler: flags = 0x0'"
+	"dmesg | grep -q 'clone> pre_handler: ip' && dmesg | grep -q 'clone> post_handler: flags = 0x0'"
 check "4.14: the jumper probe gets the argument" \
 	log_has_line "linux_4_14: jprobe: clone_flags = 0x[1-9a-f]"
 check "4.14: the return probe measures calls" \
