@@ -100,6 +100,24 @@ notrace int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 	return 0;
 }
 
+/*
+ * The newest instance of the call with this key. A return that pops arguments of its call
+ * gives another key than the entry: then it is the instance with the nearest one below.
+ */
+static __always_inline struct kretprobe_instance *kretprobe_find_call(void *fp)
+{
+	struct kretprobe_instance *ri, *below = NULL;
+
+	llist_for_each_entry(ri, current->kretprobe_instances.first, llist) {
+		if (ri->fp == fp)
+			return ri;
+		if (fp - ri->fp > 0 && fp - ri->fp <= KRETPROBE_MAX_POPPED &&
+		    (!below || ri->fp > below->fp))
+			below = ri;
+	}
+	return below;
+}
+
 /**
  * kretprobe_seek_call() - Find the call that is returning
  * @fp: The key that identifies the call.
@@ -112,18 +130,16 @@ notrace int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
  */
 struct kretprobe_instance *kretprobe_seek_call(void *fp)
 {
-	struct kretprobe_instance *ri;
-	struct llist_node *node;
+	struct kretprobe_instance *found = kretprobe_find_call(fp), *ri;
 
-	while ((node = current->kretprobe_instances.first)) {
-		ri = llist_entry(node, struct kretprobe_instance, llist);
-		if (ri->fp == fp)
-			return ri;
+	if (!found)
+		panic("kprobes: no kretprobe instance for the return address at %px of %s[%d]\n",
+		      fp, current->comm, task_pid_nr(current));
+	while ((ri = kretprobe_newest()) != found) {
 		kretprobe_unlink(ri);
 		kretprobe_put(ri, get_kretprobe(ri));
 	}
-	panic("kprobes: no kretprobe instance for the return address at %px of %s[%d]\n",
-	      fp, current->comm, task_pid_nr(current));
+	return found;
 }
 
 void __weak arch_kretprobe_fixup_return(struct pt_regs *regs, kprobe_opcode_t *correct_ret_addr)

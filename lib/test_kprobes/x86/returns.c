@@ -2,8 +2,10 @@
 /* A return through the trampoline leaves registers and flags as they were. */
 #include <linux/ptrace.h>
 #include <linux/string.h>
+#include <linux/stringify.h>
 
 #include <asm/asm.h>
+#include <asm/nospec-branch.h>
 #include <asm/processor-flags.h>
 
 #include "../return_probes.h"
@@ -113,6 +115,44 @@ static void tail_call_returns_once(struct kunit *test)
 	EXPECT_CALL(test, &tail, "tsST");
 }
 
+/* Returns one more than its argument, and pops a word that its caller has pushed. */
+u64 kprobes_test_popping(u64 arg);
+
+KPT_ASM_FUNCTION(kprobes_test_popping,
+		 "lea 1(%" _ASM_ARG1 "), %" _ASM_AX "\n"
+		 ANNOTATE_RETPOLINE_SAFE
+		 "ret $(" __stringify(BITS_PER_LONG) " / 8)\n"
+		 "int3\n");
+
+/* Adds to the result by how much the stack pointer is wrong after the call. */
+u64 kprobes_test_pushing(u64 arg);
+
+KPT_ASM_FUNCTION(kprobes_test_pushing,
+		 "push %" _ASM_BP "\n"
+		 "mov %" _ASM_SP ", %" _ASM_BP "\n"
+		 "push $0\n"
+		 "call kprobes_test_popping\n"
+		 "add %" _ASM_SP ", %" _ASM_AX "\n"
+		 "sub %" _ASM_BP ", %" _ASM_AX "\n"
+		 "mov %" _ASM_BP ", %" _ASM_SP "\n"
+		 "pop %" _ASM_BP "\n"
+		 RETURN);
+
+/* The trampoline is entered with the stack pointer above that of a return without operand. */
+static void return_pops_arguments(struct kunit *test)
+{
+	static const struct place pushing = {
+		"kprobes_test_pushing", kprobes_test_pushing, kprobes_test_pushing, ARG + 1
+	};
+
+	EXPECT_CALL(test, &pushing, "");
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', "kprobes_test_popping"));
+	EXPECT_CALL(test, &pushing, "rR");
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('s', "kprobes_test_pushing"));
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('t', "kprobes_test_popping"));
+	EXPECT_CALL(test, &pushing, "strRTS");
+}
+
 /* The entry is at offset 0, or after ENDBR. */
 static void entry_is_return_probed(struct kunit *test)
 {
@@ -136,6 +176,7 @@ static struct kunit_case kretprobes_x86_cases[] = {
 	KUNIT_CASE(return_preserves_registers),
 	KUNIT_CASE(return_handler_changes_result),
 	KUNIT_CASE(tail_call_returns_once),
+	KUNIT_CASE(return_pops_arguments),
 	KUNIT_CASE_PARAM(entry_is_return_probed, kpt_place_gen_params),
 	{ }
 };

@@ -32,6 +32,9 @@ struct pt_regs;
  */
 #define KRETPROBE_TRAMPOLINE_SPAN	5
 
+/* RET with an operand of 16 bits pops arguments. */
+#define KRETPROBE_MAX_POPPED	0xffff
+
 #define kretprobe_blacklist_size	1
 
 /*
