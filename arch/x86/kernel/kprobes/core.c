@@ -246,7 +246,7 @@ bool arch_within_kprobe_blacklist(unsigned long addr)
 }
 
 /*
- * Functions that a hit enters or returns through. The definitions of the indirect
+ * Functions that a hit enters or returns through, or cannot be handled in. The definitions of the indirect
  * thunks and of most return thunks mark them already.
  */
 static const char * const hit_path[] __initconst = {
@@ -274,6 +274,12 @@ static const char * const hit_path[] __initconst = {
 	/* called at entry to a breakpoint exception and at exit from it */
 	"trace_hwlat_callback",
 	"trace_osnoise_callback",
+#ifdef CONFIG_X86_32
+	/* run with another segment in fs, which a detour would need */
+	"ret_point",
+	"restore_registers",
+	"restore_processor_state",
+#endif
 };
 
 int __init arch_populate_kprobe_blacklist(void)

@@ -26,7 +26,7 @@ static notrace unsigned long * __kprobes jprobe_stack_end(unsigned long *args)
 {
 	struct stack_info info;
 
-	/* There all stacks are aligned and of the same size. */
+	/* There the stacks of tasks and interrupts are aligned and of the same size. */
 	if (IS_ENABLED(CONFIG_X86_32))
 		return PTR_ALIGN(args, THREAD_SIZE);
 	return get_stack_info_noinstr(args, current, &info) ? info.end :
