@@ -5,7 +5,7 @@
  *	insmod linux_5_10.ko
  *
  * An array of return probes that share their handlers and have private data for each call;
- * and the last release line in which a probe had a fault handler.
+ * and a fault handler, which probes had up to 5.13.
  */
 #define pr_fmt(fmt) "%s: " fmt, KBUILD_MODNAME
 
