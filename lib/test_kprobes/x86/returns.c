@@ -115,17 +115,18 @@ static void tail_call_returns_once(struct kunit *test)
 	EXPECT_CALL(test, &tail, "tsST");
 }
 
-/* Returns one more than its argument, and pops a word that its caller has pushed. */
+/*
+ * The first returns one more than its argument, and pops a word that the second has pushed.
+ * That adds to the result by how much the stack pointer is wrong after the call.
+ */
 u64 kprobes_test_popping(u64 arg);
+u64 kprobes_test_pushing(u64 arg);
 
 KPT_ASM_FUNCTION(kprobes_test_popping,
 		 "lea 1(%" _ASM_ARG1 "), %" _ASM_AX "\n"
 		 ANNOTATE_RETPOLINE_SAFE
 		 "ret $(" __stringify(BITS_PER_LONG) " / 8)\n"
 		 "int3\n");
-
-/* Adds to the result by how much the stack pointer is wrong after the call. */
-u64 kprobes_test_pushing(u64 arg);
 
 KPT_ASM_FUNCTION(kprobes_test_pushing,
 		 "push %" _ASM_BP "\n"

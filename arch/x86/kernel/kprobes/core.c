@@ -246,8 +246,8 @@ bool arch_within_kprobe_blacklist(unsigned long addr)
 }
 
 /*
- * Functions that a hit enters or returns through, or cannot be handled in. The definitions of the indirect
- * thunks and of most return thunks mark them already.
+ * Functions that a hit enters or returns through, or cannot be handled in. The
+ * definitions of the indirect thunks and of most return thunks mark them already.
  */
 static const char * const hit_path[] __initconst = {
 	"__x86_return_thunk",
