@@ -81,7 +81,7 @@ check_little_growth() {	# NAME...
 
 # An exception costs more on i386.
 trap=240 trap_post=310 trap_return=340
-[ "$(uname -m)" = x86_64 ] || trap=259 trap_post=370 trap_return=380
+[ "$(uname -m)" = x86_64 ] || trap=259 trap_post=376 trap_return=380
 
 check_at_most breakpoint $trap
 check_at_most emulated $trap
