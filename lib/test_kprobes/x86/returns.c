@@ -12,6 +12,9 @@
 #include "frames.h"
 #include "registers.h"
 
+/* See kprobes_test_popping(). */
+u64 kprobes_test_pushing(u64 arg);
+
 static void see_return(struct test_kretprobe *p, struct kretprobe_instance *ri,
 		       struct pt_regs *regs)
 {
@@ -116,11 +119,10 @@ static void tail_call_returns_once(struct kunit *test)
 }
 
 /*
- * The first returns one more than its argument, and pops a word that the second has pushed.
- * That adds to the result by how much the stack pointer is wrong after the call.
+ * Returns one more than its argument, and pops a word that kprobes_test_pushing() has
+ * pushed, which adds to the result by how much the stack pointer is wrong after the call.
  */
 u64 kprobes_test_popping(u64 arg);
-u64 kprobes_test_pushing(u64 arg);
 
 KPT_ASM_FUNCTION(kprobes_test_popping,
 		 "lea 1(%" _ASM_ARG1 "), %" _ASM_AX "\n"
