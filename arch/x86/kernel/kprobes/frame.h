@@ -23,4 +23,13 @@
 #include "frame_32.h"
 #endif
 
+/* Push a struct pt_regs for handlers, down to @ip. PUSH_REST pushes the rest. */
+.macro PUSH_FRAME ip:req
+	push	$__KERNEL_DS
+	push	%_ASM_SP
+	pushf
+	push	$__KERNEL_CS
+	push	\ip
+.endm
+
 #endif /* _X86_KPROBES_FRAME_H */
