@@ -3,15 +3,8 @@
 #ifndef _TEST_KPROBES_X86_JUMP_CODE_H
 #define _TEST_KPROBES_X86_JUMP_CODE_H
 
-#include <asm/asm.h>
+#include "words.h"
 
-#define AX	"%" _ASM_AX
-#define BX	"%" _ASM_BX
-#define CX	"%" _ASM_CX
-#define DX	"%" _ASM_DX
-#define SI	"%" _ASM_SI
-#define DI	"%" _ASM_DI
-#define SP	"%" _ASM_SP
 #define ARG1	"%" _ASM_ARG1
 
 #ifdef CONFIG_X86_64
