@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Jumper probes: handlers that have the prototype of the probed function. */
+#include <linux/irqflags.h>
 #include <linux/kallsyms.h>
 #include <linux/sched.h>
 #include <linux/stacktrace.h>
@@ -7,6 +8,7 @@
 #include <linux/string.h>
 #include <linux/time.h>
 
+#include "interrupt.h"
 #include "jprobe.h"
 #include "optimize.h"
 #include "return_probes.h"
@@ -417,6 +419,43 @@ static void hit_in_a_jprobe_is_missed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, j->kp.nmissed, place->call == TARGET->call);
 }
 
+static bool interrupted;
+
+/* For mktime64(). The interrupt calls the handler of another jumper probe. */
+static u64 wait_for_interrupt_and_return(unsigned int arg)
+{
+	if (current == kpt_tester) {
+		kpt_note('w');
+		interrupted = !irqs_disabled();
+		if (interrupted)
+			kpt_wait_for_interrupt();
+		kpt_note('+');
+	}
+	jprobe_return();
+	kpt_note('!');
+	return 0;
+}
+
+/* Each jprobe_return() leaves the handler that calls it. */
+static void handler_is_interrupted_by_a_jprobe(struct kunit *test)
+{
+	struct jprobe *w = test_jprobe(0, TRACED->symbol, wait_for_interrupt_and_return);
+	struct jprobe *j = test_jprobe(1, TARGET->symbol, leave_by_jprobe_return);
+
+	kpt_prepare_interrupt(kpt_interrupt);
+	j->kp.flags = KPROBE_FLAG_REENTRANT;
+	ASSERT_JPROBED(test, w);
+	ASSERT_JPROBED(test, j);
+	kpt_clear_journal();
+	KUNIT_EXPECT_EQ(test, kpt_call(TRACED), TRACED->result);
+	if (!interrupted)
+		kunit_skip(test, "handlers run with interrupts off");
+	kpt_expect_interrupt(test);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, HITS_NEST ? "wj+" : "w+");
+	KUNIT_EXPECT_EQ(test, w->kp.nmissed, 0);
+	KUNIT_EXPECT_EQ(test, j->kp.nmissed, HITS_NEST ? 0 : 1);
+}
+
 static unsigned long jprobe_trace[TRACE_LENGTH];
 static unsigned int jprobe_trace_length;
 
@@ -476,6 +515,7 @@ static struct kunit_case jprobes_cases[] = {
 	KUNIT_CASE(bad_jprobe_is_refused),
 	KUNIT_CASE(jprobe_return_needs_a_handler),
 	KUNIT_CASE_PARAM(hit_in_a_jprobe_is_missed, kpt_place_gen_params),
+	KUNIT_CASE(handler_is_interrupted_by_a_jprobe),
 	KUNIT_CASE_PARAM(handler_has_the_callers_in_its_trace, kpt_place_gen_params),
 	{ }
 };
