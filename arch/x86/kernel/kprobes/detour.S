@@ -2,6 +2,8 @@
 /*
  * The templates of detours
  */
+#include <asm/asm-offsets.h>
+
 #include "detour.h"
 #include "frame.h"
 
@@ -14,7 +16,7 @@
 #define COPYABLE_PER_CPU(var)	var
 #endif
 
-#define PREEMPT_COUNT		COPYABLE_PER_CPU(pcpu_hot + PCPU_HOT_PREEMPT_COUNT)
+#define PREEMPT_COUNT		COPYABLE_PER_CPU(pcpu_hot + X86_preempt_count)
 
 /*
  * Begin the struct detour_template of @template. @own are its last fields, each of which
@@ -110,7 +112,7 @@ SYM_DATA_END(\template\()_template)
 	.long	0
 	jne	\slow
 	mov	%_ASM_ARG1, COPYABLE_PER_CPU(current_kprobe)
-	mov	\regs, COPYABLE_PER_CPU(kprobe_ctlblk + KPROBE_CTLBLK_REGS)
+	mov	\regs, COPYABLE_PER_CPU(kprobe_ctlblk + KPROBE_CTLBLK_regs)
 	movl	PREEMPT_COUNT, SCRATCH
 	movl	SCRATCH, COPYABLE_PER_CPU(kprobe_context)
 	OPCODE_MOV_TO_ARG1

@@ -7,10 +7,6 @@
 
 #include <asm/bitsperlong.h>
 
-/* Offsets in structures, for assembly; optprobe.c asserts them. */
-#define PCPU_HOT_PREEMPT_COUNT	(BITS_PER_LONG / 8)
-#define KPROBE_CTLBLK_REGS	0
-
 /*
  * Bytes below the stack of the probed code for what handlers push by hand, as many
  * as the entry of a breakpoint exception leaves.

@@ -23,8 +23,6 @@
 #include "relocate.h"
 #include "text.h"
 
-static_assert(offsetof(struct pcpu_hot, preempt_count) == PCPU_HOT_PREEMPT_COUNT);
-static_assert(offsetof(struct kprobe_ctlblk, regs) == KPROBE_CTLBLK_REGS);
 static_assert(DETOUR_TEMPLATE_SIZE + DISPLACED_COPY_MAX + JMP32_INSN_SIZE <= MAX_OPTINSN_SIZE);
 static_assert(DETOUR_POST_TEMPLATE_SIZE + MAX_INSN_SIZE + JMP32_INSN_SIZE <=
 	      MAX_POST_OPTINSN_SIZE);
