@@ -9,6 +9,7 @@
 #include <asm/segment.h>
 #include <asm/trapnr.h>
 
+#include "../interrupt.h"
 #include "../optimize.h"
 #include "../return_probes.h"
 #include "functions.h"
@@ -195,6 +196,45 @@ static void fault_handler_handles_bad_selectors(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ip_seen, (unsigned long)a->addr);
 }
 
+/*
+ * Call the function whose address is at @cell, and return 2 more than it returns. A jump
+ * displaces the call alone.
+ */
+unsigned long kprobes_test_call_cell(unsigned long *cell);
+
+KPT_ASM_FUNCTION(kprobes_test_call_cell,
+		 INDIRECT "{disp32} call *(%" _ASM_ARG1 ")\n"
+		 "lea 2(%" _ASM_AX "), %" _ASM_AX "\n"
+		 RETURN);
+
+static unsigned long return_loaded(void)
+{
+	return LOADED;
+}
+
+static const struct load_path call_paths[] = {
+	{ "breakpoint", "kprobes_test_call_cell", kprobes_test_call_cell },
+	{ "breakpoint, post", "kprobes_test_call_cell", kprobes_test_call_cell, .post = true },
+	{ "jump", "kprobes_test_call_cell", kprobes_test_call_cell, .jump = true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(call_path, call_paths, desc);
+
+/* The copy of a call in a detour pushes the return address before it loads its operand. */
+static void fault_handler_handles_faults_of_calls(struct kunit *test)
+{
+	const struct load_path *path = test->param_value;
+	struct kprobe *a = register_on_path(test, path);
+	unsigned long callee = (unsigned long)return_loaded;
+
+	expect_load(test, path, &callee, LOADED + 2, path->post ? "aA" : "a");
+	good_address = &callee;
+	reaction = REPAIR;
+	expect_load(test, path, BAD_ADDRESS, LOADED + 2, path->post ? "afaA" : "afa");
+	KUNIT_EXPECT_EQ(test, trap_seen, X86_TRAP_PF);
+	KUNIT_EXPECT_EQ(test, ip_seen, (unsigned long)a->addr);
+}
+
 /* Where there is a fixup: otherwise the kernel would not survive the fault. */
 static void unhandled_fault_is_fixed_up(struct kunit *test)
 {
@@ -296,6 +336,33 @@ static void fault_of_a_handler_is_fixed_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (long)kpt_test_probe('a')->data, -EFAULT);
 }
 
+static enum hrtimer_restart load_in_interrupt(struct hrtimer *timer)
+{
+	unsigned long (*load)(unsigned long *cell) = kprobes_test_load_fixed_up;
+
+	OPTIMIZER_HIDE_VAR(load);
+	kpt_note(load(BAD_ADDRESS) == FIXED_UP ? '+' : '!');
+	return kpt_interrupt(timer);
+}
+
+/* What interrupts a handler is not the handler, nor is its fault one of the probe. */
+static void fault_in_an_interrupt_of_a_handler_is_fixed_up(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TRACED->symbol);
+
+	kpt_prepare_interrupt(load_in_interrupt);
+	kpt_test_probe('a')->act = kpt_act_wait_for_interrupt;
+	a->fault_handler = on_fault;
+	reaction = SKIP;
+	ASSERT_REGISTERED(test, a);
+	kpt_clear_journal();
+	KUNIT_EXPECT_EQ(test, kpt_call(TRACED), TRACED->result);
+	if (kpt_test_probe('a')->data)
+		kunit_skip(test, "handlers run with interrupts off");
+	kpt_expect_interrupt(test);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "a+");
+}
+
 static int load_at_entry(struct test_kretprobe *p, struct kretprobe_instance *ri,
 			 struct pt_regs *regs)
 {
@@ -351,11 +418,13 @@ static void break_handler_handles_breakpoints_of_handlers(struct kunit *test)
 static struct kunit_case kprobes_x86_fault_handlers_cases[] = {
 	KUNIT_CASE_PARAM(fault_handler_handles_faults_of_the_instruction, load_path_gen_params),
 	KUNIT_CASE_PARAM(fault_handler_handles_bad_selectors, selector_path_gen_params),
+	KUNIT_CASE_PARAM(fault_handler_handles_faults_of_calls, call_path_gen_params),
 	KUNIT_CASE(unhandled_fault_is_fixed_up),
 	KUNIT_CASE(fault_handler_of_a_disabled_probe_is_not_called),
 	KUNIT_CASE(first_fault_handler_that_handles_is_the_last),
 	KUNIT_CASE_PARAM(fault_handler_handles_faults_of_handlers, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(fault_of_a_handler_is_fixed_up, kpt_place_gen_params),
+	KUNIT_CASE(fault_in_an_interrupt_of_a_handler_is_fixed_up),
 	KUNIT_CASE_PARAM(fault_handler_of_a_return_probe_is_called, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(break_handler_handles_breakpoints_of_handlers, kpt_place_gen_params),
 	{ }

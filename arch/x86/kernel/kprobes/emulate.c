@@ -8,6 +8,8 @@
  */
 
 #include <linux/kernel.h>
+#include <linux/percpu.h>
+#include <linux/preempt.h>
 #include <linux/ptrace.h>
 #include <linux/uaccess.h>
 
@@ -345,6 +347,40 @@ emulate_call_to(struct pt_regs *regs, unsigned long target)
 	return true;
 }
 
+/* preempt_count() of the running emul_load(), or 0. */
+static DEFINE_PER_CPU(unsigned int, emul_load_context);
+
+/* Load the word at @addr. Returns false if it cannot be read. */
+static __always_inline bool emul_load(unsigned long *word, unsigned long addr)
+{
+	unsigned int outer = raw_cpu_read(emul_load_context);
+	bool loaded = false;
+
+	raw_cpu_write(emul_load_context, preempt_count());
+	barrier();	/* the fault sees this */
+	__get_kernel_nofault(word, (unsigned long *)addr, unsigned long, fault);
+	loaded = true;
+fault:
+	barrier();
+	raw_cpu_write(emul_load_context, outer);
+	return loaded;
+}
+
+/**
+ * is_fault_of_emulation() - Check if emulate_insn() itself has caused the running fault
+ *
+ * It is no fault of the probed instruction yet, nor one of a handler.
+ *
+ * Context: The exception.
+ * Return: true if it did, rather than what it has been interrupted by.
+ */
+bool __kprobes is_fault_of_emulation(void)
+{
+	unsigned int outer = raw_cpu_read(emul_load_context);
+
+	return outer && kprobe_context_level(preempt_count()) <= kprobe_context_level(outer);
+}
+
 static __always_inline bool
 emul_load_target(const struct insn_emulation *emul, const struct pt_regs *regs,
 		 unsigned long *target)
@@ -359,10 +395,7 @@ emul_load_target(const struct insn_emulation *emul, const struct pt_regs *regs,
 	if (unlikely(addr < KERNEL_HALF))
 		return false;
 
-	__get_kernel_nofault(target, (unsigned long *)addr, unsigned long, fault);
-	return true;
-fault:
-	return false;
+	return emul_load(target, addr);
 }
 
 static __always_inline bool emulate_ret(const struct insn_emulation *emul,
@@ -496,8 +529,8 @@ static __always_inline bool emulate_op(const struct insn_emulation *emul,
  * canonical would fault in the entry code. The caller executes a copy instead, which
  * raises the fault that belongs to the instruction.
  *
- * Context: Any, including the breakpoint handler: this calls nothing out of line.
- *	    There must be room for a push below @regs->sp.
+ * Context: Any with preemption off, including the breakpoint handler: this calls
+ *	    nothing out of line. There must be room for a push below @regs->sp.
  * Return: true; false if it failed with nothing changed, which only happens if
  *	   emulation_can_fail().
  */

@@ -16,5 +16,6 @@ bool emulates_nothing(const struct insn_emulation *emul);
 bool emulates_jump(const struct insn_emulation *emul);
 bool emulation_can_fail(const struct insn_emulation *emul);
 bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs);
+bool is_fault_of_emulation(void);
 
 #endif /* _X86_KPROBES_EMULATE_H */

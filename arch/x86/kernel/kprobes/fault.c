@@ -9,6 +9,7 @@
 #include <linux/ptrace.h>
 
 #include "detour.h"
+#include "emulate.h"
 #include "fault.h"
 #include "hit.h"
 #include "insn.h"
@@ -135,6 +136,9 @@ static bool __kprobes is_fault_handled(struct pt_regs *regs, int trapnr)
 {
 	struct kprobe *site = armed_site_at(regs->ip), *running = kprobe_running();
 
+	/* It fails then, and a copy of the instruction is run, which faults itself. */
+	if (is_fault_of_emulation())
+		return false;
 	if (is_detour_fault_handled(regs, trapnr) ||
 	    (site && kprobe_call_fault_handlers(site, regs, trapnr)))
 		return true;

@@ -1092,7 +1092,8 @@ static bool emulate(struct kunit *test, struct pt_regs *regs, const u8 *code)
 
 	KUNIT_ASSERT_EQ(test, decode(&insn, code, INSN_MODE_KERN), 0);
 	KUNIT_ASSERT_EQ(test, prepare_emulation(&emul, &insn), 0);
-	done = emulate_insn(&emul, regs);
+	scoped_guard(preempt)
+		done = emulate_insn(&emul, regs);
 	if (!done)
 		KUNIT_EXPECT_TRUE(test, emulation_can_fail(&emul));
 	return done;
