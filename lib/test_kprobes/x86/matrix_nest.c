@@ -69,7 +69,8 @@ static void interrupt_this_cpu(enum matrix_context context)
 	case IN_NMI:
 		nest_cpu = raw_smp_processor_id();
 		WRITE_ONCE(nest_pending, true);
-		apic->send_IPI(nest_cpu, NMI_VECTOR);
+		if (IS_ENABLED(CONFIG_X86_LOCAL_APIC))
+			apic->send_IPI(nest_cpu, NMI_VECTOR);
 		break;
 	default:
 		break;
@@ -170,7 +171,8 @@ bool matrix_outer_probes_are_ready(void)
 
 bool matrix_can_send_nmi(void)
 {
-	return boot_cpu_has(X86_FEATURE_APIC) && apic && apic->send_IPI;
+	return IS_ENABLED(CONFIG_X86_LOCAL_APIC) && boot_cpu_has(X86_FEATURE_APIC) && apic &&
+	       apic->send_IPI;
 }
 
 int matrix_init_nests(void)
