@@ -25,7 +25,10 @@
 .macro UNWIND_HINT_REGS base offset indirect extra partial signal
 .endm
 
-/* Push what PUSH_FRAME leaves of a struct pt_regs. At a return, but nowhere else, the flags suit C code already. */
+/*
+ * Push what PUSH_FRAME leaves of a struct pt_regs. At a return, but nowhere else, the
+ * flags suit C code already.
+ */
 .macro PUSH_REST clear_flags=1 unwind_hint=1
 	pushl	$-1
 	.if	\clear_flags

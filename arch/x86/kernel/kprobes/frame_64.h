@@ -21,7 +21,10 @@
 #define OPCODE_CMPL_AT_ARG1	.byte 0x81, 0xbf		/* cmpl $imm32, disp32(%rdi) */
 #define OPCODE_CMP_AT_SP	.byte 0x48, 0x81, 0xbc, 0x24	/* cmpq $imm32, disp32(%rsp) */
 
-/* Push what PUSH_FRAME leaves of a struct pt_regs. At a return, but nowhere else, the flags suit C code already. */
+/*
+ * Push what PUSH_FRAME leaves of a struct pt_regs. At a return, but nowhere else, the
+ * flags suit C code already.
+ */
 .macro PUSH_REST clear_flags=1 unwind_hint=1
 	pushq	$-1
 	.if	\clear_flags
