@@ -14,6 +14,7 @@
 #include <linux/uaccess.h>
 
 #include <asm/text-patching.h>
+#include <asm/vsyscall.h>
 
 #include <kunit/visibility.h>
 
@@ -357,7 +358,7 @@ static __always_inline bool emul_load(unsigned long *word, unsigned long addr)
 	bool loaded = false;
 
 	raw_cpu_write(emul_load_context, preempt_count());
-	barrier();	/* the fault sees this */
+	barrier();	/* is_fault_of_emulation() reads it in the exception */
 	__get_kernel_nofault(word, (unsigned long *)addr, unsigned long, fault);
 	loaded = true;
 fault:
@@ -367,18 +368,30 @@ fault:
 }
 
 /**
- * is_fault_of_emulation() - Check if emulate_insn() itself has caused the running fault
- *
- * It is no fault of the probed instruction yet, nor one of a handler.
+ * is_fault_of_emulation() - Check if emulate_insn() has caused the current fault
  *
  * Context: The exception.
- * Return: true if it did, rather than what it has been interrupted by.
+ * Return: true if so; false if something that interrupted emulate_insn() caused it.
  */
 bool __kprobes is_fault_of_emulation(void)
 {
 	unsigned int outer = raw_cpu_read(emul_load_context);
 
 	return outer && kprobe_context_level(preempt_count()) <= kprobe_context_level(outer);
+}
+
+/*
+ * True if a fault of a load at @addr is fixed up: if it is a kernel address, and not in
+ * the vsyscall page, whose faults are treated as those of user addresses.
+ */
+static __always_inline bool emul_can_load(unsigned long addr)
+{
+	unsigned long last = addr + sizeof(addr) - 1;
+
+	if (unlikely(addr < KERNEL_HALF))
+		return false;
+	return !IS_ENABLED(CONFIG_X86_64) || ((addr & PAGE_MASK) != VSYSCALL_ADDR &&
+					      (last & PAGE_MASK) != VSYSCALL_ADDR);
 }
 
 static __always_inline bool
@@ -392,10 +405,7 @@ emul_load_target(const struct insn_emulation *emul, const struct pt_regs *regs,
 	if (emul->index != EMUL_NO_REG)
 		addr += emul_get_reg(regs, emul->index) << emul->scale;
 
-	if (unlikely(addr < KERNEL_HALF))
-		return false;
-
-	return emul_load(target, addr);
+	return emul_can_load(addr) && emul_load(target, addr);
 }
 
 static __always_inline bool emulate_ret(const struct insn_emulation *emul,

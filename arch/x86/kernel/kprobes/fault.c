@@ -130,19 +130,18 @@ static struct kprobe *__kprobes armed_site_at(unsigned long ip)
 
 /*
  * Call the fault handlers of the probes at the instruction, then those of the probe whose
- * handler has executed it, unless that was in an interrupt or NMI.
+ * handler has executed it, unless that was in an interrupt or NMI. A fault of the
+ * emulation only makes the emulation fail: the copy that is executed instead faults on
+ * behalf of the instruction.
  */
 static bool __kprobes is_fault_handled(struct pt_regs *regs, int trapnr)
 {
 	struct kprobe *site = armed_site_at(regs->ip), *running = kprobe_running();
 
-	/* It fails then, and a copy of the instruction is run, which faults itself. */
-	if (is_fault_of_emulation())
-		return false;
 	if (is_detour_fault_handled(regs, trapnr) ||
 	    (site && kprobe_call_fault_handlers(site, regs, trapnr)))
 		return true;
-	return running && running != site && !kprobe_hit_from_above(0) &&
+	return running && running != site && !kprobe_hit_from_above(0) && !is_fault_of_emulation() &&
 	       kprobe_call_fault_handlers(running, regs, trapnr);
 }
 

@@ -12,6 +12,8 @@
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
+#include <asm/vsyscall.h>
+
 #include <kunit/test.h>
 
 #include "emulate.h"
@@ -1359,7 +1361,12 @@ static void test_unusable_targets(struct kunit *test)
 static void test_unreadable_memory(struct kunit *test)
 {
 	static const u8 jmp[MAX_CODE] = { 0xff, 0x20 }, call[MAX_CODE] = { 0xff, 0x10 };
-	unsigned long unmapped[] = { -PAGE_SIZE, -WORD + 1, 0 };
+	unsigned long unmapped[] = {
+		-PAGE_SIZE, -WORD + 1, 0,
+#ifdef CONFIG_X86_64
+		VSYSCALL_ADDR, VSYSCALL_ADDR - WORD + 1,
+#endif
+	};
 	void *page = vmalloc(PAGE_SIZE);
 	struct pt_regs regs;
 	size_t i;
