@@ -135,6 +135,16 @@ count_optimized() {
 	grep -cF '[OPTIMIZED]' $kprobes/list
 }
 
+# The number of jumps after the optimiser has finished. Reading the list waits for ten
+# seconds, which is too short on one CPU, or if a probe is hit all the time.
+count_optimized_at_rest() {
+	for _ in 1 2 3 4 5 6; do
+		optimized=$(count_optimized)
+		[ "$(read_stat sites_optimizing)/$(read_stat no_jump_pending)" != 0/0 ] || break
+	done
+	echo "$optimized"
+}
+
 # Kinds of sites add up to all sites, and reasons to the sites with a breakpoint. The
 # list has as many probes.
 stats_add_up() {

@@ -20,16 +20,6 @@ on_exit "echo $(cat $knob) >$knob"
 [ ! -e $cpu ] || on_exit "echo 1 >$cpu"
 echo 1 >$knob
 
-# The number of jumps after the optimiser has finished. Reading the list waits for ten
-# seconds, which is too short if a probe is hit all the time.
-count_optimized_at_rest() {
-	for _ in 1 2 3 4 5 6; do
-		optimized=$(count_optimized)
-		[ "$(read_stat sites_optimizing)/$(read_stat no_jump_pending)" != 0/0 ] || break
-	done
-	echo "$optimized"
-}
-
 # Add events at the first instructions that can be probed.
 add_crowd() {
 	added=0
