@@ -99,6 +99,8 @@ static void patched_lock_prefix_is_not_probed(struct kunit *test)
 	unsigned long cell = ARG;
 
 	OPTIMIZER_HIDE_VAR(function);
+	if (!IS_ENABLED(CONFIG_SMP))
+		kunit_skip(test, "needs CONFIG_SMP");
 	if (*lock == 0xf0)
 		kunit_skip(test, "only when booted with maxcpus=1");
 	KUNIT_ASSERT_EQ(test, *lock, 0x3e);
