@@ -16,6 +16,7 @@ help:
 	@echo 'make ftrace        the kernel'"'"'s own tests of tracing, on that and on ours'
 	@echo 'make bench         both measured, side by side: 10 minutes; QUICK=1: 5 minutes'
 	@echo 'make tree          the kernel tree only, in build/tree'
+	@echo 'make torture       probes under load for MINUTES=60; DEBUG=1: with sanitizers'
 	@echo 'make modes         jumps in kernels that are preempted or compiled in other ways'
 	@echo 'make configs       compile our files in 30 other configurations: 15 minutes'
 	@echo 'make hitpath       can anything on the path of a hit be probed?'
@@ -79,6 +80,18 @@ hitpath: build
 transcript: reference
 	@dev/check/transcript
 
+MINUTES = 60
+TORTURE = dev/kernel/boot --timeout $$(($(MINUTES) * 90 + 900)) --append kp.minutes=$(MINUTES)
+
+torture: build
+ifdef DEBUG
+	@dev/kernel/build debug
+	@dev/kernel/initramfs debug
+	@$(TORTURE) --obj build/obj/debug --memory 3G --name torture-debug torture
+else
+	@$(TORTURE) torture
+endif
+
 modes: build
 	@dev/check/modes
 
@@ -98,5 +111,5 @@ series-check: series
 clean:
 	rm -rf build
 
-.PHONY: help packages tree build run reference ftrace bench shell test test-i386 hitpath transcript modes configs harness-test lint cross
+.PHONY: help packages tree build run reference ftrace bench shell test test-i386 hitpath transcript modes configs harness-test lint cross torture
 .PHONY: series series-check clean

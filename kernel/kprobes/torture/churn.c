@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Churn: probes anywhere in a target, one by one and in arrays, that come, go and are
+ * disabled and enabled while it is called; and registrations that must fail.
+ */
+#include <linux/kernel.h>
+#include <linux/kprobes.h>
+#include <linux/limits.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/torture.h>
+
+#include "torture.h"
+
+#define PROBES		24
+
+/**
+ * struct churn - The probes of a thread in a target
+ * @kps:	The probes.
+ * @registered:	Pointers to those that are registered.
+ * @n:		How many of @registered there are.
+ */
+struct churn {
+	struct kprobe kps[PROBES];
+	struct kprobe *registered[PROBES];
+	unsigned int n;
+};
+
+static int churn_pre(struct kprobe *kp, struct pt_regs *regs)
+{
+	return 0;
+}
+
+static void churn_post(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+}
+
+static void set_probe(struct kprobe *kp, struct target *t, struct rnd_state *rnd)
+{
+	memset(kp, 0, sizeof(*kp));
+	kp->addr = (kprobe_opcode_t *)t->function + kt_below(rnd, t->size);
+	kp->pre_handler = churn_pre;
+	if (kt_below(rnd, 4) == 0)
+		kp->post_handler = churn_post;
+	if (kt_below(rnd, 8) == 0)
+		kp->flags = KPROBE_FLAG_DISABLED;
+}
+
+/* Register probes at random offsets. Some are in the middle of an instruction. */
+static void register_probes(struct churn *c, struct target *t, struct rnd_state *rnd)
+{
+	c->n = 0;
+	for (unsigned int i = 0; i < PROBES; i++) {
+		struct kprobe *kp = &c->kps[i];
+		int err;
+
+		set_probe(kp, t, rnd);
+		err = register_kprobe(kp);
+		KT_EXPECT(!err || err == -EILSEQ || err == -EINVAL || err == -EOPNOTSUPP,
+			  "%s: %d", t->symbol, err);
+		if (!err)
+			c->registered[c->n++] = kp;
+	}
+}
+
+static void shuffle(struct churn *c, struct rnd_state *rnd)
+{
+	for (unsigned int i = 1; i < c->n; i++) {
+		unsigned int j = kt_below(rnd, i + 1);
+
+		swap(c->registered[i], c->registered[j]);
+	}
+}
+
+static void flip_probes(struct churn *c, struct rnd_state *rnd)
+{
+	for (unsigned int i = 0; i < c->n; i++) {
+		struct kprobe *kp = c->registered[i];
+		int err = kt_below(rnd, 2) ? disable_kprobe(kp) : enable_kprobe(kp);
+
+		KT_EXPECT(!err, "%pS: %d", kp->addr, err);
+		if (!kt_below(rnd, 8))
+			kt_sleep(rnd);
+	}
+}
+
+/* Unregister all and register them again, as an array; then one by one. */
+static void replace_probes(struct churn *c, struct rnd_state *rnd)
+{
+	int err;
+
+	if (!c->n)
+		return;
+	unregister_kprobes(c->registered, c->n);
+	for (unsigned int i = 0; i < c->n; i++)
+		c->registered[i]->flags = 0;
+	err = register_kprobes(c->registered, c->n);
+	if (!KT_EXPECT(!err, "%u probes: %d", c->n, err))
+		return;
+	kt_sleep(rnd);
+	shuffle(c, rnd);
+	for (unsigned int i = 0; i < c->n; i++)
+		unregister_kprobe(c->registered[i]);
+}
+
+/* The entries of all targets at once, claimed by others or not. */
+static void probe_all_entries(struct churn *c, struct rnd_state *rnd)
+{
+	unsigned int n = min(PROBES, TARGETS);
+	int err;
+
+	for (unsigned int i = 0; i < n; i++) {
+		c->kps[i] = (struct kprobe){
+			.symbol_name = kt_targets[i].symbol, .pre_handler = churn_pre,
+		};
+		c->registered[i] = &c->kps[i];
+	}
+	err = register_kprobes(c->registered, n);
+	if (!KT_EXPECT(!err, "%d", err))
+		return;
+	kt_sleep(rnd);
+	unregister_kprobes(c->registered, n);
+}
+
+static void expect_refusal(struct kprobe *kp, int error)
+{
+	int err;
+
+	kp->pre_handler = churn_pre;
+	err = register_kprobe(kp);
+	if (!KT_EXPECT(err == error, "%s %pS: %d instead of %d", kp->symbol_name ?: "",
+		       kp->addr, err, error) && !err)
+		unregister_kprobe(kp);
+	atomic_long_inc(&kt_stats.refusals);
+}
+
+static void register_bad_probes(struct rnd_state *rnd)
+{
+	struct target *t = &kt_targets[kt_below(rnd, TARGETS)];
+	struct kprobe array[2] = {
+		{ .symbol_name = t->symbol, .pre_handler = churn_pre },
+		{ .symbol_name = "kprobes_torture_no_such_function" },
+	};
+	struct kprobe *pointers[] = { &array[0], &array[1] };
+	int on_the_stack = 0;
+
+	expect_refusal(&(struct kprobe){ }, -EINVAL);
+	expect_refusal(&(struct kprobe){ .symbol_name = "kprobes_torture_no_such_function" }, -ENOENT);
+	expect_refusal(&(struct kprobe){ .symbol_name = t->symbol, .addr = (void *)t->function },
+		       -EINVAL);
+	expect_refusal(&(struct kprobe){ .addr = (void *)t->twin }, -EINVAL);
+	expect_refusal(&(struct kprobe){ .addr = (void *)&on_the_stack }, -ENOENT);
+	expect_refusal(&(struct kprobe){ .addr = (void *)PAGE_SIZE }, -ENOENT);
+	KT_EXPECT(register_kprobes(pointers, 2) == -ENOENT, "%s", t->symbol);
+	KT_EXPECT(!array[0].addr, "%s", t->symbol);
+}
+
+static void churn_target(struct churn *c, struct rnd_state *rnd)
+{
+	struct target *t = kt_claim(rnd);
+
+	register_probes(c, t, rnd);
+	kt_sleep(rnd);
+	flip_probes(c, rnd);
+	replace_probes(c, rnd);
+	kt_release(t);
+}
+
+/* Thread: churn in one target after the other. */
+int kt_churn(void *index)
+{
+	struct churn *c = kzalloc(sizeof(*c), GFP_KERNEL);
+	struct rnd_state rnd;
+
+	KT_EXPECT(c, "no memory");
+	kt_seed(&rnd, (unsigned long)index);
+	while (c && !kt_must_stop()) {
+		churn_target(c, &rnd);
+		register_bad_probes(&rnd);
+		if (!kt_below(&rnd, 4))
+			probe_all_entries(c, &rnd);
+		atomic_long_inc(&kt_stats.churns);
+		stutter_wait("kt_churn");
+	}
+	kfree(c);
+	torture_kthread_stopping("kt_churn");
+	return 0;
+}

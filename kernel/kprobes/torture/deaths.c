@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Deaths: tasks that sleep and that exit in functions with return probes. */
+#include <linux/completion.h>
+#include <linux/err.h>
+#include <linux/jiffies.h>
+#include <linux/kernel.h>
+#include <linux/kprobes.h>
+#include <linux/kthread.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <linux/torture.h>
+
+#include "torture.h"
+
+#define TASKS		16
+
+noinline void kprobes_torture_sleeper(bool exit);
+
+/**
+ * struct crowd - Tasks in a function with a return probe
+ * @rp:		The return probe.
+ * @exit:	Whether the tasks exit in the function.
+ * @left:	The number of tasks that have not ended.
+ * @empty:	When there are none left.
+ * @entries:	Calls of the entry handler.
+ * @returns:	Calls of the return handler.
+ */
+static struct crowd {
+	struct kretprobe rp;
+	bool exit;
+	atomic_t left;
+	struct completion empty;
+	atomic_long_t entries;
+	atomic_long_t returns;
+} crowd;
+
+static int crowd_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	atomic_long_inc(&crowd.entries);
+	return 0;
+}
+
+static int crowd_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	atomic_long_inc(&crowd.returns);
+	return 0;
+}
+
+static void leave_crowd(void)
+{
+	if (atomic_dec_and_test(&crowd.left))
+		complete(&crowd.empty);
+}
+
+/* Sleep, then return, or exit with the instance of a return probe. */
+noinline void kprobes_torture_sleeper(bool exit)
+{
+	schedule_timeout_uninterruptible(1);
+	if (exit) {
+		leave_crowd();
+		kthread_exit(0);
+	}
+	barrier();
+}
+
+static int crowd_task(void *unused)
+{
+	void (*function)(bool exit) = kprobes_torture_sleeper;
+
+	OPTIMIZER_HIDE_VAR(function);
+	function(crowd.exit);
+	leave_crowd();
+	return 0;
+}
+
+/* Let a crowd of tasks call the function. */
+static void run_crowd(bool exit)
+{
+	unsigned long missed = crowd.rp.nmissed + crowd.rp.kp.nmissed;
+	unsigned int tasks = 0;
+
+	crowd.exit = exit;
+	atomic_set(&crowd.left, 1);
+	reinit_completion(&crowd.empty);
+	atomic_long_set(&crowd.entries, 0);
+	atomic_long_set(&crowd.returns, 0);
+	for (unsigned int i = 0; i < TASKS; i++) {
+		atomic_inc(&crowd.left);
+		if (IS_ERR(kthread_run(crowd_task, NULL, "kt_crowd/%u", i)))
+			atomic_dec(&crowd.left);
+		else
+			tasks++;
+	}
+	leave_crowd();
+	wait_for_completion(&crowd.empty);
+	missed = crowd.rp.nmissed + crowd.rp.kp.nmissed - missed;
+	KT_EXPECT(atomic_long_read(&crowd.entries) + missed == tasks, "%u tasks, %ld entries, %lu missed",
+		  tasks, atomic_long_read(&crowd.entries), missed);
+	KT_EXPECT(atomic_long_read(&crowd.returns) == (exit ? 0 : atomic_long_read(&crowd.entries)),
+		  "%ld entries, %ld returns", atomic_long_read(&crowd.entries),
+		  atomic_long_read(&crowd.returns));
+	atomic_long_add(exit ? tasks : 0, &kt_stats.deaths);
+}
+
+/* Thread: a return probe, and crowds in its function. */
+int kt_deaths(void *index)
+{
+	struct rnd_state rnd;
+	int err;
+
+	init_completion(&crowd.empty);
+	kt_seed(&rnd, (unsigned long)index);
+	while (!kt_must_stop()) {
+		memset(&crowd.rp, 0, sizeof(crowd.rp));
+		crowd.rp.kp.symbol_name = "kprobes_torture_sleeper";
+		crowd.rp.entry_handler = crowd_entry;
+		crowd.rp.handler = crowd_return;
+		crowd.rp.maxactive = kt_below(&rnd, 2 * TASKS);
+		err = register_kretprobe(&crowd.rp);
+		if (!KT_EXPECT(!err, "%d", err))
+			break;
+		scoped_guard(rwsem_read, &kt_armed) {
+			for (unsigned int i = 0; i < 4; i++)
+				run_crowd(kt_below(&rnd, 2));
+		}
+		unregister_kretprobe(&crowd.rp);
+		stutter_wait("kt_deaths");
+	}
+	torture_kthread_stopping("kt_deaths");
+	return 0;
+}

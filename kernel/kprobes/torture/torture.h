@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the files of the torture test of kprobes share
+ *
+ * Hitters call targets, in all contexts. Probers claim a target, so that no other one has
+ * probes in it, and probe it. They can close it: then nobody is in it or enters it.
+ */
+#ifndef _KPROBES_TORTURE_H
+#define _KPROBES_TORTURE_H
+
+#include <linux/mutex.h>
+#include <linux/prandom.h>
+#include <linux/rwsem.h>
+#include <linux/types.h>
+
+/* The bodies of targets.h, of which there is a traced and a plain copy. */
+#define BODIES		8
+#define TARGETS		(2 * BODIES)
+
+/**
+ * struct target_counts - What one CPU has counted for a target
+ * @entered:	Hitters that came, even if it was closed.
+ * @left:	Hitters that went again.
+ * @calls:	Calls of the target.
+ */
+struct target_counts {
+	unsigned long entered;
+	unsigned long left;
+	unsigned long calls;
+};
+
+/**
+ * struct target - A function that is called and probed
+ * @symbol:	Its symbol.
+ * @function:	The function.
+ * @twin:	A copy of it that is never probed, and so returns the right result.
+ * @size:	Its size in bytes.
+ * @claim:	Held by the prober that has probes in it.
+ * @closed:	Whether hitters keep out of it. Changed by the prober.
+ * @counts:	The counts of each CPU.
+ */
+struct target {
+	const char *symbol;
+	u64 (*function)(u64 arg);
+	u64 (*twin)(u64 arg);
+	unsigned long size;
+	struct mutex claim;
+	bool closed;
+	struct target_counts __percpu *counts;
+};
+
+extern struct target kt_targets[TARGETS];
+extern u64 (*const kt_traced[BODIES])(u64 arg);
+extern u64 (*const kt_plain[BODIES])(u64 arg);
+extern u64 (*const kt_twins[BODIES])(u64 arg);
+
+int kt_targets_init(void);
+void kt_targets_exit(void);
+int kt_flip_branches(void *unused);
+bool kt_call(struct target *t, u64 arg);
+struct target *kt_claim(struct rnd_state *rnd);
+void kt_release(struct target *t);
+unsigned long kt_close(struct target *t);
+void kt_open(struct target *t);
+unsigned long kt_calls(const struct target *t);
+
+/**
+ * struct kt_stats - How often something was done, for the statistics
+ * @windows:	Probers have counted hits in a window.
+ * @churns:	Probers have registered probes in the middle of a target.
+ * @refusals:	A registration that must fail has failed.
+ * @deaths:	Tasks have exited in a function with a return probe.
+ * @switches:	All probes were disarmed and armed.
+ * @flips:	Static branches and calls in the targets were changed.
+ */
+struct kt_stats {
+	atomic_long_t windows;
+	atomic_long_t churns;
+	atomic_long_t refusals;
+	atomic_long_t deaths;
+	atomic_long_t switches;
+	atomic_long_t flips;
+};
+
+extern struct kt_stats kt_stats;
+extern struct rw_semaphore kt_armed;
+
+bool kt_must_stop(void);
+void kt_seed(struct rnd_state *rnd, unsigned int thread);
+u32 kt_below(struct rnd_state *rnd, u32 limit);
+void kt_sleep(struct rnd_state *rnd);
+__printf(1, 2) void kt_fail(const char *format, ...);
+
+#define KT_EXPECT(condition, format, ...)				\
+({									\
+	bool met_ = (condition);					\
+									\
+	if (!met_)							\
+		kt_fail("%s: " format, #condition, ##__VA_ARGS__);	\
+	met_;								\
+})
+
+int kt_hitters_init(void);
+void kt_hitters_exit(void);
+int kt_hitter(void *index);
+unsigned long kt_hits_of_context(unsigned int context, const char **name);
+
+/* Threads: probers and what disturbs them. The argument is the number of the thread. */
+int kt_windows(void *index);
+int kt_churn(void *index);
+int kt_deaths(void *index);
+
+#endif /* _KPROBES_TORTURE_H */

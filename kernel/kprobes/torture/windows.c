@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Windows: probes at the entry of a target are registered and unregistered while it is
+ * called. In between it is closed twice; from the one time to the other, each call is a
+ * hit or counted as missed by each probe.
+ */
+#include <linux/kernel.h>
+#include <linux/kprobes.h>
+#include <linux/percpu.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/torture.h>
+
+#include "torture.h"
+
+/* The kinds of probes in a window. */
+enum kind { PROBE, POST, RETURN, VETO, JUMPER, KINDS };
+
+/* What handlers do besides counting. */
+enum deed { NOTHING, NEST, REDIRECT, DEEDS };
+
+#define PROBES		4
+
+/**
+ * struct window_counts - What one CPU has counted for a probe
+ * @hits:	Calls of the pre handler, entry handler or jumper probe's handler.
+ * @ends:	Calls of the post handler or return handler.
+ * @vetoes:	Calls of the entry handler that returned 1.
+ */
+struct window_counts {
+	unsigned long hits;
+	unsigned long ends;
+	unsigned long vetoes;
+};
+
+/**
+ * struct window_probe - A probe in a window
+ * @kind:	Which member of the union it is, and what handlers it has.
+ * @deed:	What its handler does.
+ * @target:	The target.
+ * @counts:	The counts of each CPU.
+ * @kp:		The probe. A jumper probe begins with one.
+ * @rp:		The return probe.
+ * @jp:		The jumper probe.
+ */
+struct window_probe {
+	enum kind kind;
+	enum deed deed;
+	struct target *target;
+	struct window_counts __percpu *counts;
+	union {
+		struct kprobe kp;
+		struct kretprobe rp;
+#ifdef CONFIG_JPROBES
+		struct jprobe jp;
+#endif
+	};
+};
+
+static int window_pre(struct kprobe *kp, struct pt_regs *regs)
+{
+	struct window_probe *w = container_of(kp, struct window_probe, kp);
+
+	this_cpu_inc(w->counts->hits);
+	switch (w->deed) {
+	case NEST:
+		kt_call(&kt_targets[(w->target - kt_targets + 1) % TARGETS], 5);
+		return 0;
+	case REDIRECT:
+		instruction_pointer_set(regs, (unsigned long)w->target->twin);
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+static void window_post(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	this_cpu_inc(container_of(kp, struct window_probe, kp)->counts->ends);
+}
+
+#ifdef CONFIG_KRETPROBES
+static struct window_probe *probe_of_instance(struct kretprobe_instance *ri)
+{
+	return container_of(get_kretprobe(ri), struct window_probe, rp);
+}
+
+static int window_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct window_probe *w = probe_of_instance(ri);
+
+	this_cpu_inc(w->counts->hits);
+	if (w->kind != VETO || this_cpu_read(w->counts->hits) % 4)
+		return 0;
+	this_cpu_inc(w->counts->vetoes);
+	return 1;
+}
+
+static int window_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	this_cpu_inc(probe_of_instance(ri)->counts->ends);
+	return 0;
+}
+
+static int register_return(struct window_probe *w, struct rnd_state *rnd)
+{
+	w->rp.kp.symbol_name = w->target->symbol;
+	w->rp.entry_handler = window_entry;
+	w->rp.handler = window_return;
+	w->rp.maxactive = kt_below(rnd, 4);
+	return register_kretprobe(&w->rp);
+}
+#else
+static int register_return(struct window_probe *w, struct rnd_state *rnd) { return -EBUSY; }
+#endif
+
+#ifdef CONFIG_JPROBES
+/* The handler of a jumper probe is not told the probe: one window at a time has it. */
+static DEFINE_MUTEX(jumper_mutex);
+static struct window_probe *jumper;
+
+static u64 window_jumper(u64 arg)
+{
+	this_cpu_inc(jumper->counts->hits);
+	if (arg & 1)
+		jprobe_return();
+	return 0;
+}
+
+static int register_jumper(struct window_probe *w)
+{
+	int err;
+
+	if (!mutex_trylock(&jumper_mutex))
+		return -EBUSY;
+	jumper = w;
+	w->jp.kp.symbol_name = w->target->symbol;
+	w->jp.entry = window_jumper;
+	err = register_jprobe(&w->jp);
+	if (err)
+		mutex_unlock(&jumper_mutex);
+	return err;
+}
+
+static void unregister_jumper(struct window_probe *w)
+{
+	unregister_jprobe(&w->jp);
+	mutex_unlock(&jumper_mutex);
+}
+#else
+static int register_jumper(struct window_probe *w) { return -EBUSY; }
+static void unregister_jumper(struct window_probe *w) { }
+#endif
+
+/* Returns -EBUSY if there can be no probe of this kind now. */
+static int register_window_probe(struct window_probe *w, struct rnd_state *rnd)
+{
+	switch (w->kind) {
+	case RETURN:
+	case VETO:
+		return register_return(w, rnd);
+	case JUMPER:
+		return register_jumper(w);
+	default:
+		w->kp.symbol_name = w->target->symbol;
+		w->kp.pre_handler = window_pre;
+		w->kp.post_handler = w->kind == POST ? window_post : NULL;
+		return register_kprobe(&w->kp);
+	}
+}
+
+static void unregister_window_probe(struct window_probe *w)
+{
+	switch (w->kind) {
+	case RETURN:
+	case VETO:
+		unregister_kretprobe(&w->rp);
+		return;
+	case JUMPER:
+		unregister_jumper(w);
+		return;
+	default:
+		unregister_kprobe(&w->kp);
+	}
+}
+
+static struct kprobe *kprobe_of(struct window_probe *w)
+{
+	return w->kind == RETURN || w->kind == VETO ? &w->rp.kp : &w->kp;
+}
+
+static struct window_counts sum_of_counts(struct window_probe *w)
+{
+	struct window_counts sum = { };
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		const struct window_counts *c = per_cpu_ptr(w->counts, cpu);
+
+		sum.hits += c->hits;
+		sum.ends += c->ends;
+		sum.vetoes += c->vetoes;
+	}
+	return sum;
+}
+
+static unsigned long misses_of(struct window_probe *w)
+{
+	unsigned long misses = kprobe_of(w)->nmissed;
+
+	if (w->kind == RETURN || w->kind == VETO)
+		misses += w->rp.nmissed;
+	return misses;
+}
+
+/* Each hit in the window has ended in the window. */
+static void expect_ends(const struct window_probe *w, struct window_counts sum)
+{
+	const char *symbol = w->target->symbol;
+
+	switch (w->kind) {
+	case POST:
+		KT_EXPECT(sum.ends == (w->deed == REDIRECT ? 0 : sum.hits),
+			  "%s: %lu pre, %lu post", symbol, sum.hits, sum.ends);
+		break;
+	case RETURN:
+	case VETO:
+		KT_EXPECT(sum.hits == sum.ends + sum.vetoes, "%s: %lu entries, %lu returns, %lu vetoes",
+			  symbol, sum.hits, sum.ends, sum.vetoes);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Sleep while the target is called, disabling and enabling the probes in between. */
+static void let_it_be_called(struct window_probe *probes, unsigned int n, struct rnd_state *rnd)
+{
+	if (kt_below(rnd, 2)) {
+		kt_sleep(rnd);
+		return;
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		KT_EXPECT(!disable_kprobe(kprobe_of(&probes[i])), "%s", probes[i].target->symbol);
+		kt_sleep(rnd);
+		KT_EXPECT(!enable_kprobe(kprobe_of(&probes[i])), "%s", probes[i].target->symbol);
+	}
+}
+
+/*
+ * Each of the registered probes sees each call. What was counted before the window does
+ * not add up: a probe may be linked to its site between the pre and the post handlers.
+ */
+static void count_calls(struct window_probe *probes, unsigned int n, struct rnd_state *rnd)
+{
+	struct target *t = probes[0].target;
+	struct window_counts before[PROBES];
+	unsigned long calls, missed[PROBES];
+
+	/* Nobody disarms all probes meanwhile. */
+	guard(rwsem_read)(&kt_armed);
+	calls = kt_close(t);
+	for (unsigned int i = 0; i < n; i++) {
+		before[i] = sum_of_counts(&probes[i]);
+		missed[i] = misses_of(&probes[i]);
+	}
+	kt_open(t);
+	kt_sleep(rnd);
+	calls = kt_close(t) - calls;
+	for (unsigned int i = 0; i < n; i++) {
+		struct window_counts sum = sum_of_counts(&probes[i]);
+
+		sum.hits -= before[i].hits;
+		sum.ends -= before[i].ends;
+		sum.vetoes -= before[i].vetoes;
+		missed[i] = misses_of(&probes[i]) - missed[i];
+		KT_EXPECT(sum.hits + missed[i] == calls,
+			  "%s: %lu calls, probe %u of %u (kind %u, deed %u): %lu hits, %lu missed",
+			  t->symbol, calls, i, n, probes[i].kind, probes[i].deed, sum.hits, missed[i]);
+		expect_ends(&probes[i], sum);
+	}
+	kt_open(t);
+}
+
+/* No handler runs after unregistration. */
+static void expect_no_hits(struct window_probe *probes, unsigned int n, const unsigned long *hits,
+			   struct rnd_state *rnd)
+{
+	kt_sleep(rnd);
+	for (unsigned int i = 0; i < n; i++)
+		KT_EXPECT(sum_of_counts(&probes[i]).hits == hits[i], "%s: kind %u",
+			  probes[i].target->symbol, probes[i].kind);
+}
+
+/* A handler that redirects keeps the others from being called, so it is alone. */
+static unsigned int choose_probes(struct window_probe *probes, struct target *t,
+				  struct rnd_state *rnd)
+{
+	unsigned int n = 1 + kt_below(rnd, PROBES);
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct window_counts __percpu *counts = probes[i].counts;
+		int cpu;
+
+		memset(&probes[i], 0, sizeof(probes[i]));
+		probes[i].counts = counts;
+		for_each_possible_cpu(cpu)
+			memset(per_cpu_ptr(counts, cpu), 0, sizeof(*counts));
+		probes[i].target = t;
+		probes[i].kind = kt_below(rnd, KINDS);
+		probes[i].deed = kt_below(rnd, n > 1 ? REDIRECT : DEEDS);
+	}
+	return n;
+}
+
+static void run_window(struct window_probe *probes, struct rnd_state *rnd)
+{
+	struct target *t = kt_claim(rnd);
+	unsigned int wanted = choose_probes(probes, t, rnd), n;
+	unsigned long hits[PROBES];
+
+	for (n = 0; n < wanted; n++) {
+		int err = register_window_probe(&probes[n], rnd);
+
+		KT_EXPECT(!err || err == -EBUSY, "%s, kind %u: %d", t->symbol, probes[n].kind, err);
+		if (err)
+			break;
+	}
+	if (n) {
+		kt_sleep(rnd);
+		count_calls(probes, n, rnd);
+		let_it_be_called(probes, n, rnd);
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		unregister_window_probe(&probes[i]);
+		hits[i] = sum_of_counts(&probes[i]).hits;
+	}
+	expect_no_hits(probes, n, hits, rnd);
+	kt_release(t);
+	atomic_long_inc(&kt_stats.windows);
+}
+
+/* Thread: window after window. */
+int kt_windows(void *index)
+{
+	struct window_probe *probes = kcalloc(PROBES, sizeof(*probes), GFP_KERNEL);
+	struct rnd_state rnd;
+	bool ready = probes;
+
+	for (unsigned int i = 0; i < PROBES && ready; i++) {
+		probes[i].counts = alloc_percpu(struct window_counts);
+		ready = probes[i].counts;
+	}
+	KT_EXPECT(ready, "no memory");
+	kt_seed(&rnd, (unsigned long)index);
+	while (ready && !kt_must_stop()) {
+		run_window(probes, &rnd);
+		stutter_wait("kt_windows");
+	}
+	for (unsigned int i = 0; i < PROBES && probes; i++)
+		free_percpu(probes[i].counts);
+	kfree(probes);
+	torture_kthread_stopping("kt_windows");
+	return 0;
+}
