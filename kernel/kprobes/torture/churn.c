@@ -139,13 +139,13 @@ static void register_bad_probes(struct rnd_state *rnd)
 	struct target *t = &kt_targets[kt_below(rnd, TARGETS)];
 	struct kprobe array[2] = {
 		{ .symbol_name = t->symbol, .pre_handler = churn_pre },
-		{ .symbol_name = "kprobes_torture_no_such_function" },
+		{ .symbol_name = "kprobes_torture_nothing" },
 	};
 	struct kprobe *pointers[] = { &array[0], &array[1] };
 	int on_the_stack = 0;
 
 	expect_refusal(&(struct kprobe){ }, -EINVAL);
-	expect_refusal(&(struct kprobe){ .symbol_name = "kprobes_torture_no_such_function" }, -ENOENT);
+	expect_refusal(&(struct kprobe){ .symbol_name = "kprobes_torture_nothing" }, -ENOENT);
 	expect_refusal(&(struct kprobe){ .symbol_name = t->symbol, .addr = (void *)t->function },
 		       -EINVAL);
 	expect_refusal(&(struct kprobe){ .addr = (void *)t->twin }, -EINVAL);

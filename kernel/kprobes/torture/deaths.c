@@ -77,6 +77,7 @@ static int crowd_task(void *unused)
 static void run_crowd(bool exit)
 {
 	unsigned long missed = crowd.rp.nmissed + crowd.rp.kp.nmissed;
+	unsigned long entries, returns;
 	unsigned int tasks = 0;
 
 	crowd.exit = exit;
@@ -94,11 +95,11 @@ static void run_crowd(bool exit)
 	leave_crowd();
 	wait_for_completion(&crowd.empty);
 	missed = crowd.rp.nmissed + crowd.rp.kp.nmissed - missed;
-	KT_EXPECT(atomic_long_read(&crowd.entries) + missed == tasks, "%u tasks, %ld entries, %lu missed",
-		  tasks, atomic_long_read(&crowd.entries), missed);
-	KT_EXPECT(atomic_long_read(&crowd.returns) == (exit ? 0 : atomic_long_read(&crowd.entries)),
-		  "%ld entries, %ld returns", atomic_long_read(&crowd.entries),
-		  atomic_long_read(&crowd.returns));
+	entries = atomic_long_read(&crowd.entries);
+	returns = atomic_long_read(&crowd.returns);
+	KT_EXPECT(entries + missed == tasks, "%u tasks, %lu entries, %lu missed",
+		  tasks, entries, missed);
+	KT_EXPECT(returns == (exit ? 0 : entries), "%lu entries, %lu returns", entries, returns);
 	atomic_long_add(exit ? tasks : 0, &kt_stats.deaths);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Hitters: threads that call targets, in tasks and in the interrupts that they cause. */
+#include <linux/cpufeature.h>
 #include <linux/cpumask.h>
 #include <linux/hash.h>
 #include <linux/hrtimer.h>
@@ -17,14 +18,13 @@
 
 #ifdef CONFIG_X86_LOCAL_APIC
 #include <asm/apic.h>
-#include <asm/cpufeature.h>
 #include <asm/irq_vectors.h>
-#include <asm/nmi.h>
+#include "asm/nmi.h"	/* <linux/nmi.h> does not always include it */
 #endif
 
-enum context { TASK, SOFTIRQ, HRTIMER, IRQ_WORK, NMI, CONTEXTS };
-
-static const char *const context_names[] = { "task", "softirq", "hrtimer", "irq_work", "NMI" };
+const char *const kt_context_names[CONTEXTS] = {
+	"task", "softirq", "hrtimer", "irq_work", "NMI"
+};
 
 /**
  * struct hitter - A thread that calls targets
@@ -42,7 +42,7 @@ static struct hitter *hitters;
 static atomic_long_t counts[CONTEXTS];
 
 /* Call some targets. In an NMI no lock may be taken, so the choice is a hash. */
-static void hit(enum context context, unsigned int calls)
+static void hit(enum kt_context context, unsigned int calls)
 {
 	unsigned long n = atomic_long_add_return(calls, &counts[context]);
 
@@ -147,11 +147,8 @@ int kt_hitter(void *index)
 	return 0;
 }
 
-unsigned long kt_hits_of_context(unsigned int context, const char **name)
+unsigned long kt_calls_in_context(enum kt_context context)
 {
-	if (context >= CONTEXTS)
-		return 0;
-	*name = context_names[context];
 	return atomic_long_read(&counts[context]);
 }
 

@@ -2,7 +2,6 @@
 /* Targets that are probed with breakpoints and jumps. */
 #define NAME(n)	kprobes_torture_plain_##n
 #define BODY	noinline
+#define TABLE	kt_plain
 
 #include "targets.h"
-
-u64 (*const kt_plain[BODIES])(u64 arg) = { COPIES(kprobes_torture_plain) };

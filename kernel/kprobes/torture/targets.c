@@ -13,11 +13,6 @@
 
 #include "torture.h"
 
-DECLARE_STATIC_KEY_FALSE(kt_key);
-u64 kt_double(u64 arg);
-u64 kt_add_itself(u64 arg);
-DECLARE_STATIC_CALL(kt_double, kt_double);
-
 struct target kt_targets[TARGETS];
 
 /**

@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The functions that the torture test probes. NAME(n) is the name of the n-th one, and
- * BODY the attributes of all. Each includer has a copy of its own.
+ * The functions that the torture test probes. NAME(n) is the name of the n-th one, BODY
+ * the attribute of all, and TABLE that of their addresses. Each includer has a copy.
  */
 #include <linux/bitops.h>
 #include <linux/compiler.h>
-#include <linux/jump_label.h>
-#include <linux/static_call.h>
-#include <linux/types.h>
+#include <linux/kernel.h>
 
 #include "torture.h"
-
-#define COPIES(name)							\
-	name##_0, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6, name##_7
-
-DECLARE_STATIC_KEY_FALSE(kt_key);
-u64 kt_double(u64 arg);
-u64 kt_add_itself(u64 arg);
-DECLARE_STATIC_CALL(kt_double, kt_double);
 
 u64 NAME(0)(u64 arg);
 u64 NAME(1)(u64 arg);
@@ -109,3 +99,7 @@ BODY u64 NAME(7)(u64 arg)
 		sum ^= words[i] >> i;
 	return sum;
 }
+
+u64 (*const TABLE[BODIES])(u64 arg) = {
+	NAME(0), NAME(1), NAME(2), NAME(3), NAME(4), NAME(5), NAME(6), NAME(7),
+};

@@ -22,11 +22,11 @@
 
 #include "torture.h"
 
-torture_param(int, nhitters, -1, "Number of threads that call targets, or -1: a thread for each CPU");
+torture_param(int, nhitters, -1, "Number of threads that call targets, or -1: one for each CPU");
 torture_param(int, nwindows, 4, "Number of threads that count the hits of probes at entries");
 torture_param(int, nchurns, 2, "Number of threads that register probes anywhere in targets");
-torture_param(int, ndeaths, 1, "Number of threads with tasks that exit in return-probed code, 0 or 1");
-torture_param(int, nflips, 1, "Number of threads that change static branches and calls, 0 or 1");
+torture_param(int, ndeaths, 1, "Number of threads with tasks that exit in probed code, 0 or 1");
+torture_param(int, nflips, 1, "Number of threads that change static branches, 0 or 1");
 torture_param(int, nswitches, 1, "Number of threads that disarm and arm all probes, 0 or 1");
 torture_param(int, seconds, 0, "How long to torture (s), or 0: until the module is removed");
 torture_param(int, seed, 1, "What the choices of the threads follow from");
@@ -81,20 +81,22 @@ u32 kt_below(struct rnd_state *rnd, u32 limit)
 /* Mostly less than a jump takes to get in place, now and then more. */
 void kt_sleep(struct rnd_state *rnd)
 {
-	fsleep(kt_below(rnd, 8) ? kt_below(rnd, 5 * USEC_PER_MSEC) : kt_below(rnd, 500 * USEC_PER_MSEC));
+	unsigned int longest = kt_below(rnd, 8) ? 5 : 500;
+
+	fsleep(kt_below(rnd, longest * USEC_PER_MSEC));
 }
 
 /* The kernel itself cannot write to files of debugfs. */
 static void write_knob(const char *path, int value)
 {
-	char *argv[] = { "/bin/sh", "-c", NULL, NULL };
-	char *envp[] = { "PATH=/bin:/sbin:/usr/bin", NULL };
+	char *command = kasprintf(GFP_KERNEL, "echo %d >%s", value, path);
+	char *argv[4] = { "/bin/sh", "-c", command, NULL };
+	char *envp[2] = { "PATH=/bin:/sbin:/usr/bin", NULL };
 	int err;
 
-	argv[2] = kasprintf(GFP_KERNEL, "echo %d >%s", value, path);
-	err = call_usermodehelper(argv[0], argv, envp, UMH_WAIT_PROC);
+	err = command ? call_usermodehelper(argv[0], argv, envp, UMH_WAIT_PROC) : -ENOMEM;
 	KT_EXPECT(!err, "%s: %d", path, err);
-	kfree(argv[2]);
+	kfree(command);
 }
 
 /* Thread: disarm and arm all probes, and let there be jumps or not. */
@@ -121,16 +123,13 @@ static int kt_switches(void *index)
 
 static void print_stats(void)
 {
-	const char *context;
-	unsigned long hits;
-
-	pr_alert("windows %ld, churns %ld, refusals %ld, deaths %ld, switches %ld, flips %ld, failures %d\n",
-		 atomic_long_read(&kt_stats.windows), atomic_long_read(&kt_stats.churns),
-		 atomic_long_read(&kt_stats.refusals), atomic_long_read(&kt_stats.deaths),
-		 atomic_long_read(&kt_stats.switches), atomic_long_read(&kt_stats.flips),
-		 atomic_read(&failures));
-	for (unsigned int i = 0; context = NULL, hits = kt_hits_of_context(i, &context), context; i++)
-		pr_alert("calls in %s: %lu\n", context, hits);
+	pr_alert("windows %ld, churns %ld, refusals %ld\n", atomic_long_read(&kt_stats.windows),
+		 atomic_long_read(&kt_stats.churns), atomic_long_read(&kt_stats.refusals));
+	pr_alert("deaths %ld, switches %ld, flips %ld\n", atomic_long_read(&kt_stats.deaths),
+		 atomic_long_read(&kt_stats.switches), atomic_long_read(&kt_stats.flips));
+	for (unsigned int i = 0; i < CONTEXTS; i++)
+		pr_alert("calls in %s %lu\n", kt_context_names[i], kt_calls_in_context(i));
+	pr_alert("failures %d\n", atomic_read(&failures));
 	torture_onoff_stats();
 }
 
@@ -229,9 +228,9 @@ static int __init kt_init(void)
 {
 	int err;
 
-	if (nhitters > (int)nr_cpu_ids || nhitters < -1 || ndeaths > 1 || nflips > 1 || nswitches > 1)
-		return -EINVAL;
-	if (nwindows < 0 || nchurns < 0 || ndeaths < 0 || nflips < 0 || nswitches < 0)
+	if (nhitters < -1 || nhitters > (int)nr_cpu_ids || nwindows < 0 || nchurns < 0 ||
+	    ndeaths < 0 || ndeaths > 1 || nflips < 0 || nflips > 1 ||
+	    nswitches < 0 || nswitches > 1)
 		return -EINVAL;
 	if (nhitters == -1)
 		nhitters = num_online_cpus();

@@ -8,9 +8,11 @@
 #ifndef _KPROBES_TORTURE_H
 #define _KPROBES_TORTURE_H
 
+#include <linux/jump_label.h>
 #include <linux/mutex.h>
 #include <linux/prandom.h>
 #include <linux/rwsem.h>
+#include <linux/static_call.h>
 #include <linux/types.h>
 
 /* The bodies of targets.h, of which there is a traced and a plain copy. */
@@ -44,10 +46,16 @@ struct target {
 	u64 (*function)(u64 arg);
 	u64 (*twin)(u64 arg);
 	unsigned long size;
-	struct mutex claim;
+	struct mutex claim;	/* nests with nothing */
 	bool closed;
 	struct target_counts __percpu *counts;
 };
+
+/* The targets have a static branch, and a static call of either of these. */
+DECLARE_STATIC_KEY_FALSE(kt_key);
+u64 kt_double(u64 arg);
+u64 kt_add_itself(u64 arg);
+DECLARE_STATIC_CALL(kt_double, kt_double);
 
 extern struct target kt_targets[TARGETS];
 extern u64 (*const kt_traced[BODIES])(u64 arg);
@@ -100,10 +108,15 @@ __printf(1, 2) void kt_fail(const char *format, ...);
 	met_;								\
 })
 
+/* Where hitters call targets. */
+enum kt_context { TASK, SOFTIRQ, HRTIMER, IRQ_WORK, NMI, CONTEXTS };
+
+extern const char *const kt_context_names[CONTEXTS];
+
 int kt_hitters_init(void);
 void kt_hitters_exit(void);
 int kt_hitter(void *index);
-unsigned long kt_hits_of_context(unsigned int context, const char **name);
+unsigned long kt_calls_in_context(enum kt_context context);
 
 /* Threads: probers and what disturbs them. The argument is the number of the thread. */
 int kt_windows(void *index);

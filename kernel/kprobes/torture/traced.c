@@ -2,7 +2,6 @@
 /* Targets that are probed through ftrace, if the kernel has that. */
 #define NAME(n)	kprobes_torture_traced_##n
 #define BODY	noinline
+#define TABLE	kt_traced
 
 #include "targets.h"
-
-u64 (*const kt_traced[BODIES])(u64 arg) = { COPIES(kprobes_torture_traced) };

@@ -3,7 +3,8 @@
 #include <linux/kprobes.h>
 
 #define NAME(n)	kt_twin_##n
-#define BODY	notrace noinline __kprobes
+#define BODY	__kprobes
+#define TABLE	kt_twins
 
 #include "targets.h"
 
@@ -20,5 +21,3 @@ notrace noinline __kprobes u64 kt_add_itself(u64 arg)
 	OPTIMIZER_HIDE_VAR(arg);
 	return arg + arg;
 }
-
-u64 (*const kt_twins[BODIES])(u64 arg) = { COPIES(kt_twin) };

@@ -225,7 +225,8 @@ static void expect_ends(const struct window_probe *w, struct window_counts sum)
 		break;
 	case RETURN:
 	case VETO:
-		KT_EXPECT(sum.hits == sum.ends + sum.vetoes, "%s: %lu entries, %lu returns, %lu vetoes",
+		KT_EXPECT(sum.hits == sum.ends + sum.vetoes,
+			  "%s: %lu entries, %lu returns, %lu vetoes",
 			  symbol, sum.hits, sum.ends, sum.vetoes);
 		break;
 	default:
@@ -276,7 +277,8 @@ static void count_calls(struct window_probe *probes, unsigned int n, struct rnd_
 		missed[i] = misses_of(&probes[i]) - missed[i];
 		KT_EXPECT(sum.hits + missed[i] == calls,
 			  "%s: %lu calls, probe %u of %u (kind %u, deed %u): %lu hits, %lu missed",
-			  t->symbol, calls, i, n, probes[i].kind, probes[i].deed, sum.hits, missed[i]);
+			  t->symbol, calls, i, n, probes[i].kind, probes[i].deed, sum.hits,
+			  missed[i]);
 		expect_ends(&probes[i], sum);
 	}
 	kt_open(t);

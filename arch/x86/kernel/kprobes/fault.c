@@ -141,8 +141,8 @@ static bool __kprobes is_fault_handled(struct pt_regs *regs, int trapnr)
 	if (is_detour_fault_handled(regs, trapnr) ||
 	    (site && kprobe_call_fault_handlers(site, regs, trapnr)))
 		return true;
-	return running && running != site && !kprobe_hit_from_above(0) && !is_fault_of_emulation() &&
-	       kprobe_call_fault_handlers(running, regs, trapnr);
+	return running && running != site && !kprobe_hit_from_above(0) &&
+	       !is_fault_of_emulation() && kprobe_call_fault_handlers(running, regs, trapnr);
 }
 
 /**

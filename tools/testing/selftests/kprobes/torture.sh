@@ -39,7 +39,7 @@ tracers() {
 kprobe_events() {
 	for i in 0 3 5; do
 		add_event "p:kprobes/torture_$i kprobes_torture_traced_$i" &&
-			add_event "r:kprobes/torture_r$i kprobes_torture_traced_$i ret=\$retval" || return
+			add_event "r:kprobes/torture_r$i kprobes_torture_traced_$i" || return
 	done
 	enable_all_events 1 && sleep 1 && enable_all_events 0 || return
 	for i in 0 3 5; do
@@ -56,7 +56,8 @@ fprobe_events() {
 
 # The init text of a module is probed, when it is there, and the module has a probe.
 modules() {
-	modprobe kprobe_example symbol=kprobes_torture_plain_2 && sleep 0.3 && modprobe -r kprobe_example
+	modprobe kprobe_example symbol=kprobes_torture_plain_2 && sleep 0.3 &&
+		modprobe -r kprobe_example
 }
 
 start_disturbances() {
@@ -82,11 +83,13 @@ torture_log() {
 }
 
 # The last statistics count six kinds of work, and calls in five contexts: "NAME NUMBER".
+# The NMIs are sent by the local APIC.
 everything_was_done() {
-	torture_log | sed -n 's/.*kprobes-torture: //; s/, /\n/g; /^[a-zA-Z_: ]* [0-9]/p' |
+	torture_log | sed -n 's/.*kprobes-torture: //; s/, /\n/g; /^[a-zA-Z_ ]* [0-9]/p' |
 		tail -n 12 | tee "$output.done"
-	awk '$1 != "failures" { n++; if ($NF == 0) missing = 1 } END { exit missing || n != 11 }' \
-		"$output.done"
+	has_config X86_LOCAL_APIC || sed -i 's/NMI 0/NMI none/' "$output.done"
+	awk '$1 != "failures" { n++; if ($NF == "0") missing = 1 }
+		END { exit missing || n != 11 }' "$output.done"
 }
 
 disturbances=modules
