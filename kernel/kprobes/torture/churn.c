@@ -38,7 +38,7 @@ static void churn_post(struct kprobe *kp, struct pt_regs *regs, unsigned long fl
 static void set_probe(struct kprobe *kp, struct target *t, struct rnd_state *rnd)
 {
 	memset(kp, 0, sizeof(*kp));
-	kp->addr = (kprobe_opcode_t *)t->function + kt_below(rnd, t->size);
+	kp->addr = (void *)t->function + kt_below(rnd, t->size);
 	kp->pre_handler = churn_pre;
 	if (kt_below(rnd, 4) == 0)
 		kp->post_handler = churn_post;

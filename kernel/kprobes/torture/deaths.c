@@ -7,6 +7,7 @@
 #include <linux/kprobes.h>
 #include <linux/kthread.h>
 #include <linux/sched.h>
+#include <linux/sched/task.h>
 #include <linux/string.h>
 #include <linux/torture.h>
 
@@ -20,6 +21,7 @@ noinline void kprobes_torture_sleeper(bool exit);
  * struct crowd - Tasks in a function with a return probe
  * @rp:		The return probe.
  * @exit:	Whether the tasks exit in the function.
+ * @tasks:	The tasks.
  * @left:	The number of tasks that have not ended.
  * @empty:	When there are none left.
  * @entries:	Calls of the entry handler.
@@ -28,6 +30,7 @@ noinline void kprobes_torture_sleeper(bool exit);
 static struct crowd {
 	struct kretprobe rp;
 	bool exit;
+	struct task_struct *tasks[TASKS];
 	atomic_t left;
 	struct completion empty;
 	atomic_long_t entries;
@@ -86,14 +89,19 @@ static void run_crowd(bool exit)
 	atomic_long_set(&crowd.entries, 0);
 	atomic_long_set(&crowd.returns, 0);
 	for (unsigned int i = 0; i < TASKS; i++) {
+		struct task_struct *task = kthread_create(crowd_task, NULL, "kt_crowd/%u", i);
+
+		if (IS_ERR(task))
+			continue;
 		atomic_inc(&crowd.left);
-		if (IS_ERR(kthread_run(crowd_task, NULL, "kt_crowd/%u", i)))
-			atomic_dec(&crowd.left);
-		else
-			tasks++;
+		crowd.tasks[tasks++] = get_task_struct(task);
+		wake_up_process(task);
 	}
 	leave_crowd();
 	wait_for_completion(&crowd.empty);
+	/* Each of them may still have to return, or exit, in this module's text. */
+	for (unsigned int i = 0; i < tasks; i++)
+		kthread_stop_put(crowd.tasks[i]);
 	missed = crowd.rp.nmissed + crowd.rp.kp.nmissed - missed;
 	entries = atomic_long_read(&crowd.entries);
 	returns = atomic_long_read(&crowd.returns);

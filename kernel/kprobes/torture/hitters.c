@@ -47,9 +47,9 @@ static void hit(enum kt_context context, unsigned int calls)
 	unsigned long n = atomic_long_add_return(calls, &counts[context]);
 
 	while (calls--) {
-		u64 choice = hash_64(n-- * CONTEXTS + context, 64);
+		u64 choice = ((u64)n-- * CONTEXTS + context) * GOLDEN_RATIO_64;
 
-		kt_call(&kt_targets[choice % TARGETS], choice >> 32);
+		kt_call(&kt_targets[(choice >> 56) % TARGETS], choice >> 16);
 	}
 }
 

@@ -29,6 +29,9 @@ bool kt_call(struct target *t, u64 arg)
 	bool closed;
 	u64 result;
 
+	/* Otherwise kt_close() might never see as many leave as have entered. */
+	if (READ_ONCE(t->closed))
+		return false;
 	this_cpu_inc(t->counts->entered);
 	smp_mb();	/* pairs with that of kt_close(): one of the two sees the other */
 	closed = READ_ONCE(t->closed);

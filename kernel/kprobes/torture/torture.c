@@ -106,7 +106,8 @@ static int kt_switches(void *index)
 
 	kt_seed(&rnd, (unsigned long)index);
 	while (!kt_must_stop()) {
-		write_knob("/proc/sys/debug/kprobes-optimization", kt_below(&rnd, 2));
+		if (IS_ENABLED(CONFIG_OPTPROBES))
+			write_knob("/proc/sys/debug/kprobes-optimization", kt_below(&rnd, 2));
 		scoped_guard(rwsem_write, &kt_armed) {
 			write_knob("/sys/kernel/debug/kprobes/enabled", 0);
 			kt_sleep(&rnd);
@@ -116,7 +117,8 @@ static int kt_switches(void *index)
 		kt_sleep(&rnd);
 		stutter_wait("kt_switches");
 	}
-	write_knob("/proc/sys/debug/kprobes-optimization", 1);
+	if (IS_ENABLED(CONFIG_OPTPROBES))
+		write_knob("/proc/sys/debug/kprobes-optimization", 1);
 	torture_kthread_stopping("kt_switches");
 	return 0;
 }
@@ -232,10 +234,13 @@ static int __init kt_init(void)
 	    ndeaths < 0 || ndeaths > 1 || nflips < 0 || nflips > 1 ||
 	    nswitches < 0 || nswitches > 1)
 		return -EINVAL;
+	if (seconds < 0 || stat_interval < 0 || stutter < 0 || shuffle_interval < 0 ||
+	    onoff_holdoff < 0 || onoff_interval < 0)
+		return -EINVAL;
 	if (nhitters == -1)
 		nhitters = num_online_cpus();
 	nstats = !!stat_interval;
-	end = jiffies + seconds * HZ;
+	end = jiffies + (unsigned long)seconds * HZ;
 	if (!torture_init_begin(torture_type, verbose))
 		return -EBUSY;
 	err = kt_targets_init() ?: kt_hitters_init();
@@ -243,8 +248,10 @@ static int __init kt_init(void)
 		err = start_group(&groups[i]);
 	err = err ?: start_disturbances();
 	torture_init_end();
-	if (err)
+	if (err) {
+		kt_fail("the test could not begin: %d", err);
 		kt_cleanup();
+	}
 	return err;
 }
 

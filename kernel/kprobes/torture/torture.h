@@ -46,7 +46,7 @@ struct target {
 	u64 (*function)(u64 arg);
 	u64 (*twin)(u64 arg);
 	unsigned long size;
-	struct mutex claim;	/* nests with nothing */
+	struct mutex claim;	/* taken before all other locks */
 	bool closed;
 	struct target_counts __percpu *counts;
 };
@@ -74,7 +74,7 @@ unsigned long kt_calls(const struct target *t);
 
 /**
  * struct kt_stats - How often something was done, for the statistics
- * @windows:	Probers have counted hits in a window.
+ * @windows:	The handlers of a probe were called in a window.
  * @churns:	Probers have registered probes in the middle of a target.
  * @refusals:	A registration that must fail has failed.
  * @deaths:	Tasks have exited in a function with a return probe.

@@ -1361,12 +1361,9 @@ static void test_unusable_targets(struct kunit *test)
 static void test_unreadable_memory(struct kunit *test)
 {
 	static const u8 jmp[MAX_CODE] = { 0xff, 0x20 }, call[MAX_CODE] = { 0xff, 0x10 };
-	unsigned long unmapped[] = {
-		-PAGE_SIZE, -WORD + 1, 0,
-#ifdef CONFIG_X86_64
-		VSYSCALL_ADDR, VSYSCALL_ADDR - WORD + 1,
-#endif
-	};
+	/* i386 has no vsyscall page. */
+	unsigned long vsyscall = IS_ENABLED(CONFIG_X86_64) ? VSYSCALL_ADDR : -PAGE_SIZE;
+	unsigned long unmapped[] = { -PAGE_SIZE, -WORD + 1, 0, vsyscall, vsyscall - WORD + 1 };
 	void *page = vmalloc(PAGE_SIZE);
 	struct pt_regs regs;
 	size_t i;
