@@ -27,6 +27,7 @@ finish() {
 	ktap_finished
 }
 trap finish EXIT
+trap "exit 1" HUP INT TERM
 
 plan() {	# NUMBER
 	ktap_print_header
