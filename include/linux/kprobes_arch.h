@@ -39,6 +39,16 @@ static __always_inline unsigned int kprobe_context_level(unsigned int count)
 	return count & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET);
 }
 
+/*
+ * kprobe_is_in_context() - Check that nothing has interrupted what ran at a preempt_count()
+ *
+ * @count is 0 if nothing runs there.
+ */
+static __always_inline bool kprobe_is_in_context(unsigned int count)
+{
+	return count && kprobe_context_level(preempt_count()) <= kprobe_context_level(count);
+}
+
 /* reset_current_kprobe() - Mark that this CPU no longer handles a hit */
 static __always_inline void reset_current_kprobe(void)
 {

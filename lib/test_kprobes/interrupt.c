@@ -80,3 +80,15 @@ int kpt_act_wait_for_interrupt(struct test_probe *p, struct pt_regs *regs)
 		kpt_wait_for_interrupt();
 	return 0;
 }
+
+/* Call @place, whose probe 'a' takes the interrupt like this, and check the journal. */
+void kpt_expect_interrupted_call(struct kunit *test, const struct place *place,
+				 const char *events)
+{
+	kpt_clear_journal();
+	KUNIT_EXPECT_EQ(test, kpt_call(place), place->result);
+	if (kpt_test_probe('a')->data)
+		kunit_skip(test, "handlers run with interrupts off");
+	kpt_expect_interrupt(test);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, events);
+}

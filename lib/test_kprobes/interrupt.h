@@ -7,6 +7,7 @@
 
 #include <kunit/test.h>
 
+struct place;
 struct pt_regs;
 struct test_probe;
 
@@ -15,6 +16,8 @@ void kpt_prepare_interrupt(enum hrtimer_restart (*function)(struct hrtimer *time
 void kpt_register_for_interrupt(struct kunit *test);
 void kpt_wait_for_interrupt(void);
 void kpt_expect_interrupt(struct kunit *test);
+void kpt_expect_interrupted_call(struct kunit *test, const struct place *place,
+				 const char *events);
 int kpt_act_wait_for_interrupt(struct test_probe *p, struct pt_regs *regs);
 
 #endif /* _TEST_KPROBES_INTERRUPT_H */

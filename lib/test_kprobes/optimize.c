@@ -401,12 +401,7 @@ static void handler_of_optimized_probe_is_interrupted(struct kunit *test)
 	ASSERT_OPTIMIZED(test, a);
 	ASSERT_OPTIMIZED(test, b);
 
-	kpt_clear_journal();
-	KUNIT_EXPECT_EQ(test, kpt_call(OTHER_TARGET), OTHER_TARGET->result);
-	if (kpt_test_probe('a')->data)
-		kunit_skip(test, "handlers run with interrupts off");
-	kpt_expect_interrupt(test);
-	KUNIT_EXPECT_STREQ(test, kpt_journal, HITS_NEST ? "ac" : "a");
+	kpt_expect_interrupted_call(test, OTHER_TARGET, HITS_NEST ? "ac" : "a");
 	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
 	KUNIT_EXPECT_EQ(test, b->nmissed, 1);
 	KUNIT_EXPECT_EQ(test, c->nmissed, HITS_NEST ? 0 : 1);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Targets: who is in them, who may probe them, and the code that changes in them. */
-#include <linux/delay.h>
 #include <linux/jump_label.h>
 #include <linux/kallsyms.h>
 #include <linux/kernel.h>

@@ -21,7 +21,7 @@
 
 /**
  * struct target_counts - What one CPU has counted for a target
- * @entered:	Hitters that came, even if it was closed.
+ * @entered:	Hitters that came while it was open.
  * @left:	Hitters that went again.
  * @calls:	Calls of the target.
  */

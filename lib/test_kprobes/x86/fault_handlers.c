@@ -362,12 +362,7 @@ static void fault_in_an_interrupt_of_a_handler_is_fixed_up(struct kunit *test)
 	a->fault_handler = on_fault;
 	reaction = SKIP;
 	ASSERT_REGISTERED(test, a);
-	kpt_clear_journal();
-	KUNIT_EXPECT_EQ(test, kpt_call(TRACED), TRACED->result);
-	if (kpt_test_probe('a')->data)
-		kunit_skip(test, "handlers run with interrupts off");
-	kpt_expect_interrupt(test);
-	KUNIT_EXPECT_STREQ(test, kpt_journal, "a+");
+	kpt_expect_interrupted_call(test, TRACED, "a+");
 }
 
 static int load_at_entry(struct test_kretprobe *p, struct kretprobe_instance *ri,

@@ -375,9 +375,7 @@ fault:
  */
 bool __kprobes is_fault_of_emulation(void)
 {
-	unsigned int outer = raw_cpu_read(emul_load_context);
-
-	return outer && kprobe_context_level(preempt_count()) <= kprobe_context_level(outer);
+	return kprobe_is_in_context(raw_cpu_read(emul_load_context));
 }
 
 /*

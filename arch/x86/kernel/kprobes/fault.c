@@ -67,9 +67,7 @@ static DEFINE_PER_CPU(unsigned int, fault_context);
 /* True if a fault handler has caused this fault itself: it gets no other one. */
 static bool __kprobes is_fault_of_fault_handler(void)
 {
-	unsigned int outer = raw_cpu_read(fault_context);
-
-	return outer && kprobe_context_level(preempt_count()) <= kprobe_context_level(outer);
+	return kprobe_is_in_context(raw_cpu_read(fault_context));
 }
 
 /* Call the fault handlers of @kp, a site or a return probe's. They run as a hit does. */
