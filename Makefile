@@ -17,6 +17,7 @@ help:
 	@echo 'make bench         both measured, side by side: 10 minutes; QUICK=1: 5 minutes'
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make torture       probes under load for MINUTES=60; DEBUG=1: with sanitizers'
+	@echo 'make sweep         all instructions of the kernel are probed (an hour); SHARE=1/50: 2 minutes'
 	@echo 'make modes         jumps in kernels that are preempted or compiled in other ways'
 	@echo 'make configs       compile our files in 30 other configurations: 15 minutes'
 	@echo 'make hitpath       can anything on the path of a hit be probed?'
@@ -92,6 +93,12 @@ else
 	@$(TORTURE) torture
 endif
 
+SHARE = 1
+
+sweep: build
+	@SHARE=$(SHARE) dev/kernel/initramfs guest
+	@dev/kernel/boot --timeout 20000 --memory 2G --show sweep
+
 modes: build
 	@dev/check/modes
 
@@ -111,5 +118,5 @@ series-check: series
 clean:
 	rm -rf build
 
-.PHONY: help packages tree build run reference ftrace bench shell test test-i386 hitpath transcript modes configs harness-test lint cross torture
+.PHONY: help packages tree build run reference ftrace bench shell test test-i386 hitpath transcript modes configs harness-test lint cross torture sweep
 .PHONY: series series-check clean

@@ -165,6 +165,16 @@ stats_add_up() {
 		}' "$output.stats"
 }
 
+# Sites are freed in the background.
+all_sites_are_freed() {
+	for _ in $(seq 100); do
+		[ "$(read_stat probes)/$(read_stat sites)" != 0/0 ] || return 0
+		sleep 0.1
+	done
+	grep -v ': 0$' $kprobes/stats
+	return 1
+}
+
 all_gone() {	# NUMBER: the probes in the list, all of which are [GONE]
 	[ "$(grep -c '\[GONE\]' $kprobes/list)/$(wc -l <$kprobes/list)" = "$1/$1" ]
 }

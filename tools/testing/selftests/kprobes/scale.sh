@@ -31,16 +31,6 @@ run_scale() {	# COMMAND...
 	measure kprobe_scale "$@" >"$output.time" && cat "$output.time" >>"$output.times"
 }
 
-# Sites are freed in the background.
-all_sites_are_freed() {
-	for _ in $(seq 100); do
-		[ "$(read_stat probes)/$(read_stat sites)" != 0/0 ] || return 0
-		sleep 0.1
-	done
-	grep -v ': 0$' $kprobes/stats
-	return 1
-}
-
 count_pages() {	# of slots and detours
 	grep -cE ' kprobe_(opt)?insn_page\>' /proc/kallsyms
 }

@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Probe a large part of the kernel at a time, and in the end all of it
+ *
+ *	insmod kprobe_sweep.ko base=0xffffffff81000000 instructions=FILE functions=FILE
+ *
+ * reads hexadecimal addresses, one on each line: of instructions, from @base on and in
+ * ascending order; and of functions. Then
+ *
+ *	echo COMMAND >/sys/module/kprobe_sweep/parameters/run
+ *
+ * runs one of these commands, and logs the results, a line "NAME VALUE" for each:
+ *
+ *	pre FIRST STEP		probes with a pre handler at the instructions FIRST,
+ *				FIRST + STEP, FIRST + 2 * STEP ..., 30,000 at the most;
+ *				those that are refused are counted by their errors
+ *	post FIRST STEP		the same with pre and post handlers
+ *	three FIRST STEP	the same with three probes at each instruction
+ *	return FIRST STEP	return probes, at the functions
+ *	remove			unregister all, and log what their handlers have seen
+ *	save			keep a copy of the text from @base to the last instruction
+ *	compare			count the bytes of the text that differ from the copy
+ *
+ * See Documentation/trace/kprobes.rst.
+ */
+#define pr_fmt(fmt)	KBUILD_MODNAME ": " fmt
+
+#include <linux/atomic.h>
+#include <linux/cleanup.h>
+#include <linux/err.h>
+#include <linux/kernel_read_file.h>
+#include <linux/kprobes.h>
+#include <linux/kstrtox.h>
+#include <linux/ktime.h>
+#include <linux/limits.h>
+#include <linux/minmax.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+
+#define CROWD		30000U	/* places with probes at a time */
+#define PER_PLACE	3	/* probes at a place, at the most */
+#define NAMED		20	/* faults that are logged with their addresses */
+
+static unsigned long base;
+module_param(base, ulong, 0444);
+MODULE_PARM_DESC(base, "Added to the addresses of instructions");
+
+static char *instructions_file;
+module_param_named(instructions, instructions_file, charp, 0444);
+MODULE_PARM_DESC(instructions, "File with a hexadecimal address on each line");
+
+static char *functions_file;
+module_param_named(functions, functions_file, charp, 0444);
+MODULE_PARM_DESC(functions, "File with a hexadecimal address on each line");
+
+struct places {
+	unsigned long *addrs;
+	unsigned int count;
+};
+
+static struct places instructions, functions;
+
+/**
+ * struct sweep_kind - A command that adds probes
+ * @name:	Its name.
+ * @each:	Probes at each place.
+ * @post:	Probes have post handlers.
+ * @returns:	They are return probes.
+ */
+struct sweep_kind {
+	const char *name;
+	unsigned int each;
+	bool post, returns;
+};
+
+static const struct sweep_kind kinds[] = {
+	{ .name = "pre",	.each = 1 },
+	{ .name = "post",	.each = 1,	.post = true },
+	{ .name = "three",	.each = PER_PLACE },
+	{ .name = "return",	.returns = true },
+};
+
+/**
+ * struct seen - What the handlers of a probe have seen
+ * @pre:	Calls of the pre handler, or of the entry handler.
+ * @late:	Those of them that came while probes were being unregistered.
+ * @post:	Calls of the post handler, or of the return handler.
+ */
+struct seen {
+	atomic_t pre, late, post;
+};
+
+/* A probe, or a return probe. */
+struct sweep_probe {
+	struct kprobe kp;
+	struct seen seen;
+};
+
+struct sweep_return {
+	struct kretprobe rp;
+	struct seen seen;
+};
+
+static struct sweep_probe *probes;
+static struct kprobe *kprobes[CROWD * PER_PLACE];
+static unsigned int probes_count;	/* registered now */
+
+static struct sweep_return *returns;
+static struct kretprobe *kretprobes[CROWD];
+static unsigned int returns_count;	/* registered now */
+
+/* The addresses of a command that can be probed, and the other ones by error. */
+static unsigned long *chosen;
+static unsigned int chosen_count;
+static unsigned int refused[MAX_ERRNO + 1];
+
+/* The text from @base on. */
+static u8 *saved;
+static size_t saved_size;
+
+static const struct sweep_kind *added;	/* what is registered now, or NULL */
+
+static bool removing;
+
+/* Serialises commands. */
+static DEFINE_MUTEX(lock);
+
+/* --------------------------------------------------------------- handlers */
+
+static struct seen *sweep_seen(struct kprobe *p)
+{
+	return &container_of(p, struct sweep_probe, kp)->seen;
+}
+
+static int sweep_pre_handler(struct kprobe *p, struct pt_regs *regs)
+{
+	struct seen *seen = sweep_seen(p);
+
+	atomic_inc(&seen->pre);
+	if (READ_ONCE(removing))
+		atomic_inc(&seen->late);
+	return 0;
+}
+
+static void sweep_post_handler(struct kprobe *p, struct pt_regs *regs, unsigned long flags)
+{
+	atomic_inc(&sweep_seen(p)->post);
+}
+
+static struct seen *sweep_seen_return(struct kretprobe_instance *ri)
+{
+	return &container_of(get_kretprobe(ri), struct sweep_return, rp)->seen;
+}
+
+static int sweep_entry_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	atomic_inc(&sweep_seen_return(ri)->pre);
+	return 0;
+}
+
+static int sweep_return_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	atomic_inc(&sweep_seen_return(ri)->post);
+	return 0;
+}
+
+NOKPROBE_SYMBOL(sweep_seen);
+NOKPROBE_SYMBOL(sweep_pre_handler);
+NOKPROBE_SYMBOL(sweep_post_handler);
+NOKPROBE_SYMBOL(sweep_seen_return);
+NOKPROBE_SYMBOL(sweep_entry_handler);
+NOKPROBE_SYMBOL(sweep_return_handler);
+
+/* ------------------------------------------------------------ registration */
+
+static void sweep_init_probe(struct sweep_probe *probe, unsigned long addr, bool post, u32 flags)
+{
+	*probe = (struct sweep_probe){
+		.kp.addr		= (kprobe_opcode_t *)addr,
+		.kp.pre_handler		= sweep_pre_handler,
+		.kp.post_handler	= post ? sweep_post_handler : NULL,
+		.kp.flags		= flags,
+	};
+}
+
+static void sweep_init_return(struct sweep_return *ret, unsigned long addr, u32 flags)
+{
+	*ret = (struct sweep_return){
+		.rp.kp.addr		= (kprobe_opcode_t *)addr,
+		.rp.kp.flags		= flags,
+		.rp.entry_handler	= sweep_entry_handler,
+		.rp.handler		= sweep_return_handler,
+	};
+}
+
+/*
+ * An array is registered as a whole or not at all: leave out what is refused alone. A
+ * disabled probe is not armed, which is fast.
+ */
+static int sweep_try_probe(unsigned long addr, bool post)
+{
+	struct sweep_probe *probe = &probes[chosen_count];
+	int err;
+
+	sweep_init_probe(probe, addr, post, KPROBE_FLAG_DISABLED);
+	err = register_kprobe(&probe->kp);
+	kprobes[chosen_count] = &probe->kp;
+	return err;
+}
+
+static int sweep_try_return(unsigned long addr)
+{
+	struct sweep_return *ret = &returns[chosen_count];
+	int err;
+
+	sweep_init_return(ret, addr, KPROBE_FLAG_DISABLED);
+	err = register_kretprobe(&ret->rp);
+	kretprobes[chosen_count] = &ret->rp;
+	return err;
+}
+
+static void sweep_choose(const struct sweep_kind *kind, unsigned int first, unsigned int step)
+{
+	const struct places *places = kind->returns ? &functions : &instructions;
+	unsigned int end = min_t(u64, places->count, first + (u64)step * CROWD);
+
+	chosen_count = 0;
+	memset(refused, 0, sizeof(refused));
+	for (unsigned int i = first; i < end; i += step) {
+		unsigned long addr = places->addrs[i];
+		int err = kind->returns ? sweep_try_return(addr) : sweep_try_probe(addr, kind->post);
+
+		if (err)
+			refused[-err]++;
+		else
+			chosen[chosen_count++] = addr;
+		cond_resched();
+	}
+	if (kind->returns)
+		unregister_kretprobes(kretprobes, chosen_count);
+	else
+		unregister_kprobes(kprobes, chosen_count);
+}
+
+static int sweep_add_probes(const struct sweep_kind *kind)
+{
+	unsigned int count = 0;
+	int err;
+
+	for (unsigned int i = 0; i < chosen_count; i++) {
+		for (unsigned int j = 0; j < kind->each; j++, count++) {
+			sweep_init_probe(&probes[count], chosen[i], kind->post, 0);
+			kprobes[count] = &probes[count].kp;
+		}
+	}
+	err = register_kprobes(kprobes, count);
+	if (!err)
+		probes_count = count;
+	return err;
+}
+
+static int sweep_add_returns(void)
+{
+	int err;
+
+	for (unsigned int i = 0; i < chosen_count; i++) {
+		sweep_init_return(&returns[i], chosen[i], 0);
+		kretprobes[i] = &returns[i].rp;
+	}
+	err = register_kretprobes(kretprobes, chosen_count);
+	if (!err)
+		returns_count = chosen_count;
+	return err;
+}
+
+static int sweep_add(const struct sweep_kind *kind, unsigned int first, unsigned int step)
+{
+	ktime_t start = ktime_get();
+	int err;
+
+	sweep_choose(kind, first, step);
+	for (unsigned int i = 0; i < ARRAY_SIZE(refused); i++) {
+		if (refused[i])
+			pr_info("refused%pe %u\n", ERR_PTR(-(long)i), refused[i]);
+	}
+	pr_info("places %u\n", chosen_count);
+	pr_info("choose-ms %lld\n", ktime_ms_delta(ktime_get(), start));
+	if (!chosen_count)
+		return 0;
+	start = ktime_get();
+	err = kind->returns ? sweep_add_returns() : sweep_add_probes(kind);
+	pr_info("add-ms %lld\n", ktime_ms_delta(ktime_get(), start));
+	if (!err)
+		added = kind;
+	return err;
+}
+
+/* ----------------------------------------------------------------- removal */
+
+/**
+ * struct sums - What all handlers have seen
+ * @pre:	Calls of pre or entry handlers.
+ * @post:	Calls of post or return handlers.
+ * @hit:	Probes that were hit.
+ * @missed:	Hits, or calls, without handlers.
+ * @wrong:	Probes whose numbers do not agree.
+ */
+struct sums {
+	u64 pre, post, missed;
+	unsigned int hit, wrong;
+};
+
+static void sweep_sum(struct sums *sums, const struct seen *seen, unsigned long missed)
+{
+	unsigned int pre = atomic_read(&seen->pre);
+
+	sums->pre += pre;
+	sums->post += atomic_read(&seen->post);
+	sums->missed += missed;
+	sums->hit += !!pre;
+}
+
+/* Count, and log, a probe whose numbers do not agree with those of the first at its place. */
+static void sweep_expect(struct sums *sums, bool agrees, unsigned long addr,
+			 const struct seen *seen, const struct seen *first)
+{
+	if (!agrees && sums->wrong++ < NAMED)
+		pr_info("wrong-%pS %d/%d, the first %d\n", (void *)addr, atomic_read(&seen->pre),
+			atomic_read(&seen->post), atomic_read(&first->pre));
+}
+
+/*
+ * No handler runs any more. A post handler is called as often as the pre handler. All
+ * probes at a place are hit equally often, until the first of them is unregistered.
+ */
+static void sweep_check_probes(struct sums *sums)
+{
+	for (unsigned int i = 0; i < probes_count; i++) {
+		const struct seen *seen = &probes[i].seen;
+		const struct seen *first = &probes[i - i % added->each].seen;
+		int pre = atomic_read(&seen->pre);
+		int more = pre - atomic_read(&first->pre);
+
+		sweep_sum(sums, seen, probes[i].kp.nmissed);
+		sweep_expect(sums,
+			     more >= 0 && more <= atomic_read(&seen->late) &&
+			     atomic_read(&seen->post) == (added->post ? pre : 0),
+			     chosen[i / added->each], seen, first);
+	}
+}
+
+/* Calls in flight have not returned. */
+static void sweep_check_returns(struct sums *sums)
+{
+	for (unsigned int i = 0; i < returns_count; i++) {
+		const struct seen *seen = &returns[i].seen;
+
+		sweep_sum(sums, seen, returns[i].rp.nmissed + returns[i].rp.kp.nmissed);
+		sweep_expect(sums, atomic_read(&seen->post) <= atomic_read(&seen->pre), chosen[i],
+			     seen, seen);
+	}
+}
+
+static int sweep_remove(void)
+{
+	ktime_t start = ktime_get();
+	struct sums sums = { };
+
+	WRITE_ONCE(removing, true);
+	synchronize_rcu();	/* no handler has seen it false, and is not done */
+	unregister_kprobes(kprobes, probes_count);
+	unregister_kretprobes(kretprobes, returns_count);
+	WRITE_ONCE(removing, false);
+	pr_info("remove-ms %lld\n", ktime_ms_delta(ktime_get(), start));
+	sweep_check_probes(&sums);
+	sweep_check_returns(&sums);
+	probes_count = 0;
+	returns_count = 0;
+	added = NULL;
+	pr_info("hits %llu\n", sums.pre);
+	pr_info("hits-after %llu\n", sums.post);
+	pr_info("missed %llu\n", sums.missed);
+	pr_info("hit-probes %u\n", sums.hit);
+	pr_info("wrong %u\n", sums.wrong);
+	return 0;
+}
+
+/* -------------------------------------------------------------------- text */
+
+static int sweep_save(void)
+{
+	saved_size = instructions.count ? instructions.addrs[instructions.count - 1] + 1 - base : 0;
+	kvfree(saved);
+	saved = kvmalloc(saved_size, GFP_KERNEL);
+	if (!saved)
+		return -ENOMEM;
+	memcpy(saved, (void *)base, saved_size);
+	return 0;
+}
+
+static int sweep_compare(void)
+{
+	const u8 *text = (const u8 *)base;
+	unsigned int changed = 0;
+
+	if (!saved)
+		return -EINVAL;
+	for (size_t i = 0; i < saved_size; i++) {
+		if (text[i] != saved[i] && changed++ < NAMED)
+			pr_info("changed-%pS %#x\n", &text[i], text[i]);
+	}
+	pr_info("changed %u\n", changed);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- commands */
+
+static int sweep_run(const char *value, const struct kernel_param *param)
+{
+	unsigned int first, step;
+	char name[8];
+	int found;
+
+	guard(mutex)(&lock);
+	found = sscanf(value, "%7s %u %u", name, &first, &step);
+	if (found == 1 && !strcmp(name, "remove"))
+		return sweep_remove();
+	if (found == 1 && !strcmp(name, "save"))
+		return sweep_save();
+	if (found == 1 && !strcmp(name, "compare"))
+		return sweep_compare();
+	if (found != 3 || !step || added)
+		return -EINVAL;
+	for (unsigned int i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (!strcmp(name, kinds[i].name))
+			return sweep_add(&kinds[i], first, step);
+	}
+	return -EINVAL;
+}
+
+static const struct kernel_param_ops run_ops = { .set = sweep_run };
+module_param_cb(run, &run_ops, NULL, 0200);
+MODULE_PARM_DESC(run, "Write a command: pre, post, three or return FIRST STEP; remove, save, compare");
+
+/* ------------------------------------------------------------------ module */
+
+static int sweep_parse(char *text, unsigned long from, struct places *places)
+{
+	unsigned int count = 0;
+	char *line;
+	int err;
+
+	for (const char *c = text; *c; c++)
+		count += *c == '\n';
+	places->addrs = kvcalloc(count, sizeof(*places->addrs), GFP_KERNEL);
+	if (!places->addrs)
+		return -ENOMEM;
+	while (places->count < count) {
+		line = strsep(&text, "\n");
+		err = kstrtoul(line, 16, &places->addrs[places->count]);
+		if (err)
+			return err;
+		places->addrs[places->count++] += from;
+	}
+	return 0;
+}
+
+static int sweep_read(const char *file, unsigned long from, struct places *places)
+{
+	void *data = NULL;
+	ssize_t size;
+	char *text;
+	int err;
+
+	if (!file)
+		return 0;
+	size = kernel_read_file_from_path(file, 0, &data, INT_MAX, NULL, READING_UNKNOWN);
+	if (size < 0)
+		return size;
+	text = kvzalloc(size + 1, GFP_KERNEL);
+	if (text)
+		memcpy(text, data, size);
+	vfree(data);
+	err = text ? sweep_parse(text, from, places) : -ENOMEM;
+	kvfree(text);
+	return err;
+}
+
+static void sweep_free(void)
+{
+	kvfree(instructions.addrs);
+	kvfree(functions.addrs);
+	kvfree(probes);
+	kvfree(returns);
+	kvfree(chosen);
+	kvfree(saved);
+}
+
+static int __init sweep_init(void)
+{
+	int err = sweep_read(instructions_file, base, &instructions) ?:
+		  sweep_read(functions_file, 0, &functions);
+
+	probes = kvcalloc(CROWD * PER_PLACE, sizeof(*probes), GFP_KERNEL);
+	returns = kvcalloc(CROWD, sizeof(*returns), GFP_KERNEL);
+	chosen = kvcalloc(CROWD, sizeof(*chosen), GFP_KERNEL);
+	if (!err && !(probes && returns && chosen))
+		err = -ENOMEM;
+	if (err) {
+		pr_err("no addresses, or no memory: %pe\n", ERR_PTR(err));
+		sweep_free();
+		return err;
+	}
+	pr_info("instructions %u\n", instructions.count);
+	pr_info("functions %u\n", functions.count);
+	return 0;
+}
+module_init(sweep_init);
+
+static void __exit sweep_exit(void)
+{
+	sweep_remove();
+	sweep_free();
+}
+module_exit(sweep_exit);
+
+MODULE_DESCRIPTION("Probe a large part of the kernel at a time");
+MODULE_LICENSE("GPL");

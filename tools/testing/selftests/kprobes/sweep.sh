@@ -1,0 +1,128 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Probe every instruction of the kernel, 30,000 at a time, and every function: with pre
+# handlers; with pre and post handlers; with return probes; with three probes at each.
+# What the kernel does meanwhile has the same results as without probes.
+#
+# usage: sweep.sh [FILE]
+# FILE has the distance of each instruction from _text, in hexadecimal digits. The default
+# is the file "share", with a part of all instructions.
+. ./lib.sh
+. ./workload.sh
+. ./measure.sh
+
+file=${1-share}
+crowd=30000	# of kprobe_sweep
+
+modinfo kprobe_sweep >/dev/null 2>&1 || skip_all "no module kprobe_sweep"
+[ -r "$file" ] || skip_all "no list of instructions"
+! has_config KASAN || skip_all "too slow with KASAN"
+on_exit '! [ -e /sys/module/kprobe_sweep ] || rmmod kprobe_sweep'
+
+# Those that are not configured are left out. Results without times.
+library_tests="string_kunit string_helpers_kunit list-test hashtable_test test_hash siphash_kunit
+	checksum_kunit cmdline_kunit overflow_kunit usercopy_kunit test_sort test_list_sort
+	test_hexdump test_printf test_scanf test_bitmap test_uuid test_xarray test_static_keys
+	test_bpf crc32test"
+
+run_library_tests() {
+	for test in $library_tests; do
+		modinfo "$test" >/dev/null 2>&1 || continue
+		dmesg -c >/dev/null
+		modprobe "$test" "$([ "$test" != test_bpf ] || echo test_range=0,60)" &&
+			echo "$test" && rmmod "$test"
+		dmesg | grep -E ' ok |tests passed|Summary|WARNING|BUG' |
+			sed 's/^\[[^]]*\] //; s/ in [0-9]* nsec//'
+	done
+}
+
+run_all() {	# RESULTS
+	workload && run_library_tests >"$1"
+}
+
+runs_as_before() {
+	run_all "$output.results" && diff "$output.before" "$output.results"
+}
+
+run_sweep() {	# COMMAND...: add what it logs to the results of the round
+	measure kprobe_sweep "$@" >"$output.log" && cat "$output.log" >>"$output.round" &&
+		! grep -E '^(wrong|changed)-' "$output.log"
+}
+
+# A batch of probes from the first to the last moment.
+run_batch() {	# KIND FIRST STEP
+	echo "$*"
+	run_sweep "$@" && count_optimized_at_rest | sed 's/^/optimized /' >>"$output.round" &&
+		runs_as_before && run_sweep remove && all_sites_are_freed && run_sweep compare
+}
+
+batches() {	# NUMBER: of what is probed
+	echo $((($1 + crowd - 1) / crowd))
+}
+
+# Places that lie far apart, so that nearly all can have jumps.
+far_apart() {	# KIND NUMBER
+	for batch in $(seq 0 $(($(batches "$2") - 1))); do
+		run_batch "$1" "$batch" "$(batches "$2")" || return
+	done
+}
+
+side_by_side() {	# KIND NUMBER
+	for batch in $(seq 0 $(($(batches "$2") - 1))); do
+		run_batch "$1" $((batch * crowd)) 1 || return
+	done
+}
+
+sum() {	# NAME: of the results of a round
+	awk -v name="$1" '$1 == name { sum += $2 } END { printf "%d\n", sum }' "$output.round"
+}
+
+refusals() {	# by error
+	awk '/^refused/ { sum[$1] += $2 } END { for (i in sum) printf "%s %d, ", i, sum[i] }' \
+		"$output.round"
+}
+
+# All places were chosen or refused, all but a few of them chosen, and many were hit.
+sweep_adds_up() {	# NUMBER: of places
+	awk -v number="$1" '
+		$1 == "places" || /^refused/ { all += $2 }
+		{ sum[$1] += $2 }
+		END {
+			print all, "places of", number
+			exit all != number || sum["places"] < number * 0.7 ||
+			     sum["hits"] < number || sum["hit-probes"] * 50 < number ||
+			     sum["wrong"] + sum["changed"]
+		}' "$output.round"
+}
+
+round() {	# NAME ORDER KIND NUMBER
+	began=$(date +%s)
+	: >"$output.round"
+	check "$1: the kernel works as before" "$2" "$3" "$4"
+	check "$1: the numbers agree" sweep_adds_up "$4"
+	echo "# $1: $(($(date +%s) - began)) s, places $(sum places)," \
+		"$(refusals) optimized $(sum optimized), hit $(sum hit-probes), hits $(sum hits)," \
+		"post or return handlers $(sum hits-after), missed $(sum missed);" \
+		"ms to choose $(sum choose-ms), to add $(sum add-ms), to remove $(sum remove-ms)"
+}
+
+logged() {	# NAME
+	sed -n "s/^$1 //p" "$output.loaded"
+}
+
+plan 11
+all_functions | sed 's/^0x//' >"$output.functions"
+base=$(symbol_address _text)
+take_log >/dev/null
+check "the module loads" modprobe kprobe_sweep base="0x$base" instructions="$(realpath "$file")" \
+	functions="$output.functions"
+take_log kprobe_sweep >"$output.loaded"
+instructions=$(logged instructions)
+functions=$(logged functions)
+check "all runs without probes" run_all "$output.before"
+echo "# $(wc -l <"$output.before") results of $(grep -c '^[a-z0-9_-]*$' "$output.before") modules"
+check "the text is saved" run_sweep save
+round "pre handlers" far_apart pre "$instructions"
+round "post handlers" far_apart post "$instructions"
+round "return probes" far_apart return "$functions"
+round "three probes" side_by_side three "$instructions"
