@@ -37,7 +37,6 @@
 #include <linux/compiler.h>
 #include <linux/delay.h>
 #include <linux/ftrace.h>
-#include <linux/kernel_read_file.h>
 #include <linux/kprobes.h>
 #include <linux/kstrtox.h>
 #include <linux/ktime.h>
@@ -48,7 +47,8 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
-#include <linux/vmalloc.h>
+
+#include "read_text.h"
 
 /* Duration of the command "wait" in ns. An optimisation takes less. */
 #define WAIT_TIME	(3ULL * NSEC_PER_SEC)
@@ -132,24 +132,17 @@ static void scale_select_targets(unsigned int count)
 
 static int scale_read_targets(void)
 {
-	unsigned int count = 0;
-	void *data = NULL;
-	ssize_t size;
+	unsigned int count;
 	char *rest;
 	int err;
 
-	size = kernel_read_file_from_path(file, 0, &data, INT_MAX, NULL, READING_UNKNOWN);
-	if (size < 0)
-		return size;
-	text = kvzalloc(size + 1, GFP_KERNEL);
-	if (text)
-		memcpy(text, data, size);
-	vfree(data);
-	if (!text)
-		return -ENOMEM;
-	for (ssize_t i = 0; i < size; i++)
-		count += text[i] == '\n';
-
+	text = read_text(file);
+	if (IS_ERR(text)) {
+		err = PTR_ERR(text);
+		text = NULL;
+		return err;
+	}
+	count = count_lines(text);
 	targets = kvcalloc(count, sizeof(*targets), GFP_KERNEL);
 	probes = kvcalloc(count, sizeof(*probes), GFP_KERNEL);
 	kprobes = kvcalloc(count, sizeof(*kprobes), GFP_KERNEL);

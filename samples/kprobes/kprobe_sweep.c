@@ -28,11 +28,9 @@
 #include <linux/atomic.h>
 #include <linux/cleanup.h>
 #include <linux/err.h>
-#include <linux/kernel_read_file.h>
 #include <linux/kprobes.h>
 #include <linux/kstrtox.h>
 #include <linux/ktime.h>
-#include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -40,7 +38,8 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/vmalloc.h>
+
+#include "read_text.h"
 
 #define CROWD		30000U	/* places with probes at a time */
 #define PER_PLACE	3	/* probes at a place, at the most */
@@ -451,42 +450,33 @@ MODULE_PARM_DESC(run, "Write a command: pre, post, three or return FIRST STEP; r
 
 static int sweep_parse(char *text, unsigned long from, struct places *places)
 {
-	unsigned int count = 0;
-	char *line;
+	unsigned int count = count_lines(text);
 	int err;
 
-	for (const char *c = text; *c; c++)
-		count += *c == '\n';
 	places->addrs = kvcalloc(count, sizeof(*places->addrs), GFP_KERNEL);
 	if (!places->addrs)
 		return -ENOMEM;
-	while (places->count < count) {
-		line = strsep(&text, "\n");
-		err = kstrtoul(line, 16, &places->addrs[places->count]);
+	for (unsigned int i = 0; i < count; i++) {
+		err = kstrtoul(strsep(&text, "\n"), 16, &places->addrs[i]);
 		if (err)
 			return err;
-		places->addrs[places->count++] += from;
+		places->addrs[i] += from;
 	}
+	places->count = count;
 	return 0;
 }
 
 static int sweep_read(const char *file, unsigned long from, struct places *places)
 {
-	void *data = NULL;
-	ssize_t size;
 	char *text;
 	int err;
 
 	if (!file)
 		return 0;
-	size = kernel_read_file_from_path(file, 0, &data, INT_MAX, NULL, READING_UNKNOWN);
-	if (size < 0)
-		return size;
-	text = kvzalloc(size + 1, GFP_KERNEL);
-	if (text)
-		memcpy(text, data, size);
-	vfree(data);
-	err = text ? sweep_parse(text, from, places) : -ENOMEM;
+	text = read_text(file);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	err = sweep_parse(text, from, places);
 	kvfree(text);
 	return err;
 }
