@@ -305,7 +305,7 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 
 	if (num <= 0)
 		return -EINVAL;
-	if (kprobes_called_by_handler())
+	if (kprobes_must_not_wait())
 		return -EDEADLK;
 	reqs = kvcalloc(num, sizeof(*reqs), GFP_KERNEL);
 	if (!reqs)
@@ -368,7 +368,7 @@ EXPORT_SYMBOL_GPL(register_kprobes);
  *	is being unloaded, or its init text has been freed;
  *	-EILSEQ if no instruction starts at the address;
  *	-EOPNOTSUPP if the instruction cannot be probed;
- *	-EDEADLK if the caller is a handler;
+ *	-EDEADLK if the caller is a handler or must not sleep;
  *	-ENOMEM if memory is short; or an error of ftrace, such as -EBUSY.
  */
 int register_kprobe(struct kprobe *p)
@@ -389,7 +389,8 @@ static bool kprobe_is_unlinked(const struct kprobe *p)
  * @num: The number of probes. Nothing is done if it is not positive.
  *
  * After the call no handler of the probes runs or will run, and the caller may
- * free them. A call from a handler triggers a warning and has no other effect.
+ * free them. A call from a handler, or from code that must not sleep, triggers a
+ * warning and has no other effect.
  *
  * Context: Process context. Waits for one expedited grace period.
  */
@@ -398,8 +399,8 @@ void unregister_kprobes(struct kprobe **kps, int num)
 	bool found = false;
 	LIST_HEAD(batch);
 
-	if (WARN_ONCE(kprobes_called_by_handler(),
-		      "kprobes: a handler must not unregister probes: they stay\n"))
+	if (WARN_ONCE(kprobes_must_not_wait(),
+		      "kprobes: handlers and atomic code must not unregister probes: they stay\n"))
 		return;
 	scoped_guard(mutex, &kprobe_mutex) {
 		for (int i = 0; i < num; i++) {
@@ -454,7 +455,7 @@ static bool kprobes_disable_if_site(struct kprobe *kp)
  */
 void unregister_kprobe(struct kprobe *p)
 {
-	if (kprobes_called_by_handler() || !kprobes_disable_if_site(p))
+	if (kprobes_must_not_wait() || !kprobes_disable_if_site(p))
 		unregister_kprobes(&p, 1);
 }
 EXPORT_SYMBOL_GPL(unregister_kprobe);
@@ -484,14 +485,14 @@ static int kprobe_set_disabled(struct kprobe *p, struct kprobe_site *site, u32 d
  *
  * Context: Process context. May sleep.
  * Return: 0, also if the probe is not disabled; -EINVAL if it is not registered or
- *	its text is gone; -EDEADLK if the caller is a handler; -ENOMEM; or an error
- *	of ftrace.
+ *	its text is gone; -EDEADLK if the caller is a handler or must not sleep;
+ *	-ENOMEM; or an error of ftrace.
  */
 int enable_kprobe(struct kprobe *kp)
 {
 	struct kprobe_site *site;
 
-	if (kprobes_called_by_handler())
+	if (kprobes_must_not_wait())
 		return -EDEADLK;
 	guard(mutex)(&kprobe_mutex);
 	site = site_of_probe(kp);
@@ -510,13 +511,13 @@ EXPORT_SYMBOL_GPL(enable_kprobe);
  *
  * Context: Process context. May sleep.
  * Return: 0, also if the probe is disabled; -EINVAL if it is not registered;
- *	-EDEADLK if the caller is a handler.
+ *	-EDEADLK if the caller is a handler or must not sleep.
  */
 int disable_kprobe(struct kprobe *kp)
 {
 	struct kprobe_site *site;
 
-	if (kprobes_called_by_handler())
+	if (kprobes_must_not_wait())
 		return -EDEADLK;
 	guard(mutex)(&kprobe_mutex);
 	site = site_of_probe(kp);

@@ -8,7 +8,10 @@
 #include "internal.h"
 
 #include <linux/cpu.h>
+#include <linux/irqflags.h>
 #include <linux/kprobes_hit.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 
 DEFINE_PER_CPU(unsigned int, kprobe_context);
@@ -213,16 +216,19 @@ notrace void __kprobes kprobe_busy_end(void)
 }
 
 /**
- * kprobes_called_by_handler() - Check for a handler that registers or unregisters probes
+ * kprobes_must_not_wait() - Check for a caller that must not change probes
  *
- * It must not: registration takes a mutex that the interrupted task may hold, and waits
- * for handlers to end.
+ * Registration takes mutexes, and waits for handlers, for readers of RCU and for other
+ * CPUs. The task that a handler or an interrupt has interrupted may hold the mutexes.
  *
  * Context: Any.
- * Return: true if this CPU runs a handler, or an interrupt in one.
+ * Return: true in a handler, and in an interrupt in one; where preemption or interrupts
+ *	are off, and in a reader of RCU, as far as the configuration lets the kernel know.
  */
-bool kprobes_called_by_handler(void)
+bool kprobes_must_not_wait(void)
 {
+	if (in_atomic() || irqs_disabled() || rcu_preempt_depth())
+		return true;
 	guard(preempt_notrace)();
 	return kprobe_running();
 }

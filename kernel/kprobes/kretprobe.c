@@ -135,7 +135,7 @@ int register_kretprobes(struct kretprobe **rps, int num)
 
 	if (num <= 0)
 		return -EINVAL;
-	if (kprobes_called_by_handler())
+	if (kprobes_must_not_wait())
 		return -EDEADLK;
 	kps = kretprobes_to_kprobes(rps, num);
 	missed = kretprobes_save_missed(rps, num);
@@ -186,7 +186,8 @@ static int kretprobes_unregister_entries(struct kprobe **kps, int num)
  * @num: The number of return probes. Nothing is done if it is not positive.
  *
  * After the call no handler of the return probes runs or will run, and the caller may
- * free them. Calls may stay in flight. From a handler the call only warns.
+ * free them. Calls may stay in flight. From a handler, or from code that must not sleep,
+ * the call only warns.
  *
  * Context: Process context. Waits for two expedited grace periods. Until the first one
  *	ends an entry handler may run, and its return probe is still complete.
@@ -195,8 +196,8 @@ void unregister_kretprobes(struct kretprobe **rps, int num)
 {
 	struct kprobe **kps __free(kvfree) = NULL;
 
-	if (WARN_ONCE(kprobes_called_by_handler(),
-		      "kprobes: a handler must not unregister return probes: they stay\n"))
+	if (WARN_ONCE(kprobes_must_not_wait(),
+		      "kprobes: handlers and atomic code must not unregister return probes\n"))
 		return;
 	if (num > 1)
 		kps = kretprobes_to_kprobes(rps, num);

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Code that must not sleep must not change probes: the calls fail, and change nothing. */
+#include <linux/bottom_half.h>
+#include <linux/delay.h>
+#include <linux/irqflags.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
+#include <linux/string.h>
+
+#include "actions.h"
+#include "interrupt.h"
+#include "probes.h"
+
+#ifdef CONFIG_X86_LOCAL_APIC
+#include <asm/apic.h>
+#include <asm/irq_vectors.h>
+#include "asm/nmi.h"	/* <linux/nmi.h> does not always include it */
+#endif
+
+static struct kretprobe return_probe;
+
+/* What register_kretprobe() and register_jprobe() return to a caller that must not sleep. */
+#define REFUSED(config)		(IS_ENABLED(config) ? -EDEADLK : -EOPNOTSUPP)
+
+/*
+ * Try to register, enable, disable and unregister probes. Each call that is refused as it
+ * should writes '-' to the journal, six in all. Those that return nothing warn, once.
+ */
+static void try_to_change_all_probes(void)
+{
+	struct kprobe *c = &kpt_test_probe('c')->kp;
+	struct jprobe jp = { .kp.symbol_name = OTHER_TARGET->symbol };
+	struct kretprobe rp = { .kp.symbol_name = OTHER_TARGET->symbol };
+
+	kpt_try_to_change_probes();
+	kpt_note(register_jprobe(&jp) == REFUSED(CONFIG_JPROBES) ? '-' : '!');
+	kpt_note(register_kretprobe(&rp) == REFUSED(CONFIG_KRETPROBES) ? '-' : '!');
+	unregister_kprobe(c);
+	unregister_kprobes(&c, 1);
+	unregister_kretprobe(&return_probe);
+}
+
+static void with_preemption_off(void)
+{
+	guard(preempt)();
+	try_to_change_all_probes();
+}
+
+static void with_interrupts_off(void)
+{
+	guard(irq)();
+	try_to_change_all_probes();
+}
+
+static void with_softirqs_off(void)
+{
+	local_bh_disable();
+	try_to_change_all_probes();
+	local_bh_enable();
+}
+
+static void as_reader_of_rcu(void)
+{
+	guard(rcu)();
+	try_to_change_all_probes();
+}
+
+static enum hrtimer_restart try_in_interrupt(struct hrtimer *timer)
+{
+	try_to_change_all_probes();
+	return kpt_interrupt(timer);
+}
+
+static void in_hard_interrupt(void)
+{
+	kpt_prepare_interrupt(try_in_interrupt);
+	guard(preempt)();
+	kpt_wait_for_interrupt();
+}
+
+#ifdef CONFIG_X86_LOCAL_APIC
+static bool nmi_sent;
+
+static int try_in_nmi(unsigned int reason, struct pt_regs *regs)
+{
+	if (!READ_ONCE(nmi_sent) || current != kpt_tester)
+		return NMI_DONE;
+	WRITE_ONCE(nmi_sent, false);
+	try_to_change_all_probes();
+	return NMI_HANDLED;
+}
+
+static void in_nmi_of_this_cpu(void)
+{
+	if (!boot_cpu_has(X86_FEATURE_APIC) ||
+	    register_nmi_handler(NMI_LOCAL, try_in_nmi, 0, "kprobes_test"))
+		return;
+	scoped_guard(preempt) {
+		WRITE_ONCE(nmi_sent, true);
+		__apic_send_IPI_mask(cpumask_of(smp_processor_id()), NMI_VECTOR);
+		for (unsigned int us = 0; READ_ONCE(nmi_sent) && us < USEC_PER_SEC; us++)
+			udelay(1);
+	}
+	unregister_nmi_handler(NMI_LOCAL, "kprobes_test");
+}
+#endif
+
+/**
+ * struct context - A context in which code must not sleep
+ * @desc:	Its name.
+ * @try:	Calls try_to_change_all_probes() there, once.
+ */
+struct context {
+	const char *desc;
+	void (*try)(void);
+};
+
+static const struct context contexts[] = {
+#ifdef CONFIG_PREEMPT_COUNT
+	{ "preemption off", with_preemption_off },
+#endif
+	{ "interrupts off", with_interrupts_off },
+#ifndef CONFIG_PREEMPT_RT
+	{ "softirqs off", with_softirqs_off },
+#endif
+#ifdef CONFIG_PREEMPT_RCU
+	{ "reader of RCU", as_reader_of_rcu },
+#endif
+	{ "hard interrupt", in_hard_interrupt },
+#ifdef CONFIG_X86_LOCAL_APIC
+	{ "NMI", in_nmi_of_this_cpu },
+#endif
+};
+
+KUNIT_ARRAY_PARAM_DESC(context, contexts, desc);
+
+static void atomic_code_cannot_change_probes(struct kunit *test)
+{
+	const struct context *context = test->param_value;
+	struct kprobe *b = kpt_probe('b', OTHER_TARGET->symbol);
+	struct kprobe *c = kpt_probe('c', OTHER_TARGET->symbol);
+	struct kprobe *d = kpt_probe('d', OTHER_TARGET->symbol);
+	struct kprobe given;
+
+	memset(&return_probe, 0, sizeof(return_probe));
+	return_probe.kp.symbol_name = OTHER_TARGET->symbol;
+	d->flags = KPROBE_FLAG_DISABLED;
+	ASSERT_REGISTERED(test, c);
+	ASSERT_REGISTERED(test, d);
+	if (IS_ENABLED(CONFIG_KRETPROBES))
+		KUNIT_ASSERT_EQ(test, register_kretprobe(&return_probe), 0);
+	kpt_set_stale_results(b);
+	memcpy(&given, b, sizeof(given));
+
+	kpt_clear_journal();
+	context->try();
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "------");
+	EXPECT_UNTOUCHED(test, b, &given);
+	KUNIT_EXPECT_TRUE(test, kpt_is_linked(c));
+	KUNIT_EXPECT_FALSE(test, kprobe_disabled(c));
+	KUNIT_EXPECT_TRUE(test, kprobe_disabled(d));
+	EXPECT_CALL(test, OTHER_TARGET, "c");
+	if (IS_ENABLED(CONFIG_KRETPROBES))
+		KUNIT_EXPECT_TRUE(test, kpt_is_linked(&return_probe.kp));
+
+	unregister_kretprobe(&return_probe);
+	unregister_kprobe(c);
+	KUNIT_EXPECT_FALSE(test, kpt_is_linked(&return_probe.kp));
+	EXPECT_CALL(test, OTHER_TARGET, "");
+}
+
+static struct kunit_case kprobes_contexts_cases[] = {
+	KUNIT_CASE_PARAM(atomic_code_cannot_change_probes, context_gen_params),
+	{ }
+};
+
+static struct kunit_suite kprobes_contexts_suite = {
+	.name = "kprobes-contexts",
+	.suite_init = kpt_start_suite,
+	.init = kpt_start_test,
+	.exit = kpt_end_test,
+	.test_cases = kprobes_contexts_cases,
+};
+
+kunit_test_suite(kprobes_contexts_suite);
