@@ -106,6 +106,8 @@ static int kprobes_collect_requests(struct kprobe **kps, struct kprobe_transacti
 	for (int i = 0; i < ta->num; i++) {
 		struct kprobe *p = kps[i];
 
+		if (!p)
+			return -EINVAL;
 		ta->reqs[i] = (struct kprobe_request){
 			.p	 = p,
 			.addr	 = p->addr,
@@ -307,7 +309,7 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 		return -EINVAL;
 	if (kprobes_must_not_wait())
 		return -EDEADLK;
-	reqs = kvcalloc(num, sizeof(*reqs), GFP_KERNEL);
+	reqs = kvcalloc(num, sizeof(*reqs), GFP_KERNEL | __GFP_NOWARN);
 	if (!reqs)
 		return -ENOMEM;
 
@@ -346,7 +348,7 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
  *
  * Context: Process context. May sleep.
  * Return: See register_kprobe(), for the first probe of the array that is refused.
- *	-EINVAL also if @num is not positive.
+ *	-EINVAL also if @num is not positive, or a pointer in the array is NULL.
  */
 int register_kprobes(struct kprobe **kps, int num)
 {

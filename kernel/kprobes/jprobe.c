@@ -51,7 +51,7 @@ static const struct kprobe_kind jprobe_kind = {
  *
  * Context: Process context. May sleep.
  * Return: See register_jprobe(), for the first jumper probe that is refused.
- *	-EINVAL also if @num is not positive.
+ *	-EINVAL also if @num is not positive, or a pointer in the array is NULL.
  */
 int register_jprobes(struct jprobe **jps, int num)
 {

@@ -92,11 +92,11 @@ static const struct kprobe_kind kretprobe_kind = {
 
 static int *kretprobes_save_missed(struct kretprobe **rps, int num)
 {
-	int *missed = kvmalloc_array(num, sizeof(*missed), GFP_KERNEL);
+	int *missed = kvmalloc_array(num, sizeof(*missed), GFP_KERNEL | __GFP_NOWARN);
 
 	if (missed)
 		for (int i = 0; i < num; i++)
-			missed[i] = READ_ONCE(rps[i]->nmissed);
+			missed[i] = rps[i] ? READ_ONCE(rps[i]->nmissed) : 0;
 	return missed;
 }
 
@@ -110,11 +110,11 @@ static void kretprobes_subtract_missed(struct kretprobe **rps, int num, const in
 
 static struct kprobe **kretprobes_to_kprobes(struct kretprobe **rps, int num)
 {
-	struct kprobe **kps = kvmalloc_array(num, sizeof(*kps), GFP_KERNEL);
+	struct kprobe **kps = kvmalloc_array(num, sizeof(*kps), GFP_KERNEL | __GFP_NOWARN);
 
 	if (kps)
 		for (int i = 0; i < num; i++)
-			kps[i] = &rps[i]->kp;
+			kps[i] = rps[i] ? &rps[i]->kp : NULL;
 	return kps;
 }
 
@@ -125,7 +125,7 @@ static struct kprobe **kretprobes_to_kprobes(struct kretprobe **rps, int num)
  *
  * Context: Process context. May sleep.
  * Return: See register_kretprobe(), for the first return probe that is refused.
- *	-EINVAL also if @num is not positive.
+ *	-EINVAL also if @num is not positive, or a pointer in the array is NULL.
  */
 int register_kretprobes(struct kretprobe **rps, int num)
 {
