@@ -22,6 +22,7 @@
 #include <linux/llist.h>
 #include <linux/minmax.h>
 #include <linux/objpool.h>
+#include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
@@ -86,12 +87,26 @@ static int kretprobe_instance_init(void *object, void *context)
 	return 0;
 }
 
+/*
+ * objpool calculates the bytes for a CPU as an int: its instances, and up to two pointers
+ * for each instance of the chunk.
+ */
+static bool kretprobe_chunk_is_too_large(int count, size_t data_size)
+{
+	int each = sizeof(struct kretprobe_instance) + data_size + 3 * sizeof(void *), size;
+
+	return check_mul_overflow(count, each, &size);
+}
+
 static int kretprobe_pool_add_chunk(struct kretprobe_pool *pool, unsigned int count,
 				    size_t data_size)
 {
-	struct kretprobe_chunk *chunk = kzalloc(sizeof(*chunk), GFP_KERNEL);
+	struct kretprobe_chunk *chunk;
 	int err;
 
+	if (kretprobe_chunk_is_too_large(count, data_size))
+		return -ENOMEM;
+	chunk = kzalloc(sizeof(*chunk), GFP_KERNEL);
 	if (!chunk)
 		return -ENOMEM;
 	chunk->pool = pool;
