@@ -20,7 +20,8 @@
 static struct kretprobe return_probe;
 
 /* What register_kretprobe() and register_jprobe() return to a caller that must not sleep. */
-#define REFUSED(config)		(IS_ENABLED(config) ? -EDEADLK : -EOPNOTSUPP)
+#define JPROBE_REFUSED		(IS_ENABLED(CONFIG_JPROBES) ? -EDEADLK : -EOPNOTSUPP)
+#define KRETPROBE_REFUSED	(IS_ENABLED(CONFIG_KRETPROBES) ? -EDEADLK : -EOPNOTSUPP)
 
 /*
  * Try to register, enable, disable and unregister probes. Each call that is refused as it
@@ -33,8 +34,8 @@ static void try_to_change_all_probes(void)
 	struct kretprobe rp = { .kp.symbol_name = OTHER_TARGET->symbol };
 
 	kpt_try_to_change_probes();
-	kpt_note(register_jprobe(&jp) == REFUSED(CONFIG_JPROBES) ? '-' : '!');
-	kpt_note(register_kretprobe(&rp) == REFUSED(CONFIG_KRETPROBES) ? '-' : '!');
+	kpt_note(register_jprobe(&jp) == JPROBE_REFUSED ? '-' : '!');
+	kpt_note(register_kretprobe(&rp) == KRETPROBE_REFUSED ? '-' : '!');
 	unregister_kprobe(c);
 	unregister_kprobes(&c, 1);
 	unregister_kretprobe(&return_probe);
