@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # A reader of debugfs without the permission to see addresses reads zeros. The opener's
-# credentials decide.
+# credentials decide. As the files are made, others can neither read nor write them.
 . ./lib.sh
 
 [ -d $kprobes ] || skip_all "no debugfs"
@@ -22,13 +22,17 @@ cat_as_nobody() {	# FILE
 	su -s /bin/sh nobody -c "cat $1"
 }
 
+write_as_nobody() {	# FILE
+	su -s /bin/sh nobody -c "echo 0 >$1"
+}
+
 cat_list_of_root_as_nobody() {
 	cat_as_nobody - <$kprobes/list
 }
 
 allow_others() {
 	mount -o remount,mode=755 /sys/kernel/debug
-	chmod 444 $kprobes/list $kprobes/blacklist
+	mount -o remount,mode=755 $tracing
 }
 
 paranoid=/proc/sys/kernel/perf_event_paranoid
@@ -38,6 +42,7 @@ old_restrict=$(cat $restrict)
 restore_access() {
 	chmod 400 $kprobes/list $kprobes/blacklist
 	mount -o remount,mode=700 /sys/kernel/debug
+	mount -o remount,mode=700 $tracing
 	echo "$old_paranoid" >$paranoid
 	echo "$old_restrict" >$restrict
 }
@@ -46,7 +51,16 @@ id nobody >/dev/null 2>&1 || skip_all "no user nobody"
 add_event 'p:kprobes/clone kernel_clone'
 on_exit restore_access
 allow_others
-plan 11
+plan 21
+for file in list blacklist stats enabled; do
+	check_error "others cannot read $file" "Permission denied" cat_as_nobody $kprobes/$file
+done
+for file in $kprobes/enabled $tracing/kprobe_events $tracing/dynamic_events $knob; do
+	check_error "others cannot write ${file##*/}" "Permission denied" write_as_nobody "$file"
+done
+check "what others have written has no effect" [ "$(cat $kprobes/enabled)" = 1 ]
+check_not "stats has no address" grep -E "[0-9a-f]{$digits}" $kprobes/stats
+chmod 444 $kprobes/list $kprobes/blacklist
 for file in list blacklist; do
 	echo 2 >$restrict
 	check "kptr_restrict=2: $file hides addresses from root" \
