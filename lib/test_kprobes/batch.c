@@ -58,6 +58,7 @@ static const struct bad_probe bad_probes[] = {
 	{ "unknown symbol", "kprobes_test_no_such_function", .err = -ENOENT },
 	{ "neither symbol nor address", NULL, .err = -EINVAL },
 	{ "blacklisted function", "kprobes_test_blacklisted", .err = -EINVAL },
+	{ "blacklisted function of the kernel", "get_kprobe", .err = -EINVAL },
 #ifdef CONFIG_X86
 	{ "inside an instruction", "mktime64", .offset = 1, .err = -EILSEQ },
 #endif

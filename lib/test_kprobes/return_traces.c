@@ -118,6 +118,7 @@ static void traces_of_other_tasks_show_real_callers(struct kunit *test)
 	trace_sleeper(test, host, &kpt_unprobed_trace);
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', host->symbol));
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('s', host->symbol));
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('t', "kpt_sleep_inside"));
 	task = trace_sleeper(test, host, &kpt_probed_trace);
 	kpt_expect_same_trace(test, &kpt_probed_trace, "sleeping");
 	expect_reliable_trace(test, task);

@@ -12,7 +12,7 @@ static void unregistered_probe_is_ignored(struct kunit *test)
 	struct kprobe *a = kpt_probe('a', place->symbol);
 	struct kprobe *b = kpt_probe('b', place->symbol);
 	struct kprobe *c = kpt_probe('c', place->symbol);
-	struct kprobe *all[] = { a, b, c };
+	struct kprobe *all[] = { a, b, c, b };
 
 	a->addr = (kprobe_opcode_t *)kprobes_test_other_target;
 	unregister_kprobe(a);
@@ -32,8 +32,35 @@ static void unregistered_probe_is_ignored(struct kunit *test)
 	EXPECT_CALL(test, place, "");
 	KUNIT_EXPECT_FALSE(test, kpt_is_linked(b));
 	KUNIT_EXPECT_FALSE(test, kpt_is_linked(c));
+	KUNIT_EXPECT_NOT_NULL(test, b->addr);
 	unregister_kprobe(b);
 	KUNIT_EXPECT_NULL(test, b->addr);
+}
+
+/*
+ * An architecture passes what get_kprobe() returned, the head of the list of probes: the
+ * probes there are disabled, and stay registered.
+ */
+static void probes_of_an_unregistered_site_are_disabled(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = kpt_probe('a', place->symbol);
+	struct kprobe *b = kpt_post_probe('b', place->symbol);
+	struct kprobe *site;
+
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	site = list_next_entry(a, list);
+	KUNIT_ASSERT_PTR_EQ(test, list_next_entry(site, list), b);
+	unregister_kprobe(site);
+	EXPECT_CALL(test, place, "");
+	KUNIT_EXPECT_TRUE(test, kprobe_disabled(a));
+	KUNIT_EXPECT_TRUE(test, kprobe_disabled(b));
+	KUNIT_EXPECT_TRUE(test, kpt_is_linked(a));
+	KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
+	EXPECT_CALL(test, place, "a");
+	KUNIT_EXPECT_EQ(test, enable_kprobe(b), 0);
+	EXPECT_CALL(test, place, "baB");
 }
 
 static int linger_before(struct kprobe *kp, struct pt_regs *regs)
@@ -83,6 +110,7 @@ static void empty_batch_is_ignored(struct kunit *test)
 
 static struct kunit_case kprobes_unregister_cases[] = {
 	KUNIT_CASE_PARAM(unregistered_probe_is_ignored, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(probes_of_an_unregistered_site_are_disabled, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(unregistering_waits_for_handlers, kpt_place_gen_params),
 	KUNIT_CASE(empty_batch_is_ignored),
 	{ }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# The files list, blacklist and enabled in debugfs.
+# The files list, blacklist, enabled and stats in debugfs.
 . ./lib.sh
 
 [ -d $kprobes ] || skip_all "no debugfs"
@@ -31,7 +31,7 @@ addresses_match_symbols() {	# FILE
 	done <"$1"
 }
 
-plan 29
+plan 30
 check "without probes the list is empty" is_empty $kprobes/list
 for symbol in vfs_read kernel_clone do_nanosleep vfs_write mktime64; do
 	add_event "p:kprobes/$symbol $symbol"
@@ -112,3 +112,28 @@ check "all probes can be switched on" set_enabled Y
 fork_three_times
 check "the enabled probe is hit again" [ "$(hits again)" -ge $((seen + 3)) ]
 check "the added probe is hit" [ "$(hits late)" -ge 3 ]
+
+# stats
+
+sleep_twice() {	# at the same time
+	sleep 0.5 &
+	sleep 0.5 &
+	wait
+}
+
+counts_missed_returns() {	# EVENT
+	before=$(read_stat missed)
+	enable_event "$1" 1
+	sleep_twice
+	after=$(read_stat missed)
+	echo "missed: $before, then $after; $(missed "$1") of them by $1"
+	[ "$(missed "$1")" -gt 0 ] && [ $((after - before)) -ge "$(missed "$1")" ]
+}
+
+name="the stats have calls that a return event misses"
+if [ -e $kprobes/stats ]; then
+	add_event 'r1:kprobes/one_call do_nanosleep'
+	check "$name" counts_missed_returns one_call
+else
+	skip "no file stats" "$name"
+fi
