@@ -265,9 +265,37 @@ static void trace_at_each_insn_of_detour_shows_callers(struct kunit *test)
 	step_through_detour(test, a, "ba");
 }
 
+/* A call is not displaced if it has a post handler. */
+static bool is_at_call(const struct traced_insn *insn)
+{
+	const u8 *code = (const u8 *)insn->function + ENDBR_SIZE + insn->offset;
+
+	return *code == CALL_INSN_OPCODE;
+}
+
+/* The second half of the detour, which calls the post handler, has a template of its own. */
+static void trace_at_each_insn_of_detour_with_post_handler_shows_callers(struct kunit *test)
+{
+	const struct traced_insn *insn = test->param_value;
+
+	skip_unless_stack_is_walked(test);
+	if (is_at_call(insn))
+		return;
+	kpt_test_probe('a')->kp.post_handler = kpt_post_handler;
+	kpt_test_probe('b')->kp.post_handler = kpt_post_handler;
+	kpt_register_traced_insn(test, 'a');
+	KUNIT_EXPECT_EQ(test, step_through(test, insn->function, ARG, 0), ARG + 1);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "aA");
+	kpt_register_traced_insn(test, 'b');
+	KUNIT_EXPECT_EQ(test, step_through(test, insn->function, ARG, 0), ARG + 1);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "baBA");
+}
+
 static struct kunit_case kprobes_x86_steps_cases[] = {
 	KUNIT_CASE_PARAM(trace_at_each_insn_shows_real_callers, stepped_gen_params),
 	KUNIT_CASE_PARAM(trace_at_each_insn_of_detour_shows_callers,
+			 kpt_traced_insn_gen_params),
+	KUNIT_CASE_PARAM(trace_at_each_insn_of_detour_with_post_handler_shows_callers,
 			 kpt_traced_insn_gen_params),
 	{ }
 };

@@ -76,7 +76,7 @@ notrace void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs
 		kprobes_inc_nmissed_count(kp);
 		return;
 	}
-	kprobe_begin_hit(kp, regs, nested);
+	kprobe_begin_hit(kp, POST_HANDLERS_REGS, nested);
 	kprobe_run_post_handlers(kp, regs);
 	kprobe_end_hit(nested);
 }
