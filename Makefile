@@ -21,6 +21,7 @@ help:
 	@echo 'make modes         jumps in kernels that are preempted or compiled in other ways'
 	@echo 'make configs       compile our files in 30 other configurations: 15 minutes'
 	@echo 'make hitpath       can anything on the path of a hit be probed?'
+	@echo 'make coverage      which lines and branches the tests reach: 30 minutes'
 	@echo 'make transcript    what callers of the API see, compared with the reference'
 	@echo 'make harness-test  does the harness see a guest that panics, hangs, fails?'
 	@echo 'make lint          checkpatch, kernel-doc, sparse, compiler warnings'
@@ -78,6 +79,9 @@ lint: build
 hitpath: build
 	@dev/check/hitpath
 
+coverage: build
+	@dev/check/coverage
+
 transcript: reference
 	@dev/check/transcript
 
@@ -118,5 +122,5 @@ series-check: series
 clean:
 	rm -rf build
 
-.PHONY: help packages tree build run reference ftrace bench shell test test-i386 hitpath transcript modes configs harness-test lint cross torture sweep
-.PHONY: series series-check clean
+.PHONY: help packages tree build run reference ftrace bench shell test test-i386 hitpath transcript modes
+.PHONY: configs harness-test lint cross torture sweep coverage series series-check clean
