@@ -18,6 +18,7 @@ help:
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make torture       probes under load for MINUTES=60; DEBUG=1: with sanitizers'
 	@echo 'make sweep         all instructions of the kernel are probed (an hour); SHARE=1/50: 2 minutes'
+	@echo 'make mutants       do the tests notice one wrong line? 160 times: an hour; SEED=, NUMBER='
 	@echo 'make modes         jumps in kernels that are preempted or compiled in other ways'
 	@echo 'make configs       compile our files in 30 other configurations: 15 minutes'
 	@echo 'make hitpath       can anything on the path of a hit be probed?'
@@ -103,6 +104,12 @@ sweep: build
 	@SHARE=$(SHARE) dev/kernel/initramfs guest
 	@dev/kernel/boot --timeout 20000 --memory 2G --show sweep
 
+# All that a mutant needs is in a kernel of its own.
+mutants: tree
+	@dev/kernel/build mutants
+	@dev/kernel/initramfs mutants
+	@dev/check/mutants --report test-reports/mutants $(if $(SEED),--seed $(SEED)) $(if $(NUMBER),--number $(NUMBER))
+
 modes: build
 	@dev/check/modes
 
@@ -123,4 +130,4 @@ clean:
 	rm -rf build
 
 .PHONY: help packages tree build run reference ftrace bench shell test test-i386 hitpath transcript modes
-.PHONY: configs harness-test lint cross torture sweep coverage series series-check clean
+.PHONY: configs harness-test lint cross torture sweep coverage mutants series series-check clean

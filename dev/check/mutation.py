@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One-place changes of C code in the kernel's style.
+
+statements() finds the statements of all functions, and candidates() the changes that
+can be made to one of them. choose() takes a number of them by chance, but the same ones
+each time: whether a statement is chosen depends on its text and place, not on that of others.
+"""
+import re
+from collections import namedtuple
+from hashlib import sha256
+
+# start, end: the statement's place in the file's text; control: it is the head of if, for ...
+Statement = namedtuple("Statement", "function returns start end control last")
+# kind: see KINDS; the text from start to end of the file is replaced by new
+Change = namedtuple("Change", "kind start end new")
+Mutant = namedtuple("Mutant", "file line function kind old new text")
+
+KINDS = {
+    "condition": "a condition negated, && for || and the like",
+    "bound": "off by one: < for <=, a + 1 left out, min() for max()",
+    "value": "true for false, 0 for 1",
+    "error": "another error code, or success",
+    "return": "a return too early, or left out",
+    "statement": "a statement left out",
+    "counter": "a count left out, or the wrong way",
+    "lock": "a lock or guard left out",
+    "wait": "a grace period, a synchronisation or another wait left out",
+    "barrier": "an ordering left out: a plain access, a publication without its barrier",
+}
+
+# These are preferred: most statements have a change of another kind.
+RARE = ("lock", "wait", "counter", "barrier")
+
+COMMENT_OR_STRING = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
+                               r"|^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.S | re.M)
+CONTROL = re.compile(r"(if|while|for|switch|scoped_guard|\w*for_each\w*)\b\s*\(")
+LABEL = re.compile(r"(?:case\b[^:;{}]*|default\s*):")
+SKIPPED = re.compile(r"else\b|do\b|[{}\s]")
+DECLARATION = re.compile(r"(?:static|const|struct|enum|union|unsigned|signed|extern|register)\b"
+                         r"|(?!return\b|goto\b)\w+ \**\w+(?: = |\[|;|,)|LIST_HEAD\(|DECLARE_|DEFINE_|static_assert\(")
+
+# Statements that only help to find faults, or give way to others: nothing depends on them.
+ASSERTION = re.compile(r"(?:lockdep_|WARN|BUG|BUILD_BUG|might_|instrumentation_|cond_resched|pr_|barrier_nospec"
+                       r"|kasan_|kmsan_|kcsan_|ASSERT|__?set_current_state|break\b|continue\b|goto\b)")
+WAIT = re.compile(r"synchronize_|call_rcu|kfree_rcu|kvfree_rcu|rcu_barrier|flush_|cancel_\w+_sync|wait_|\w*_wait_"
+                  r"|\w*text_poke_sync|\w*arch_sync_|sync_core|on_each_cpu|irq_work_sync|cpus_read_lock\(\);\s*cpus")
+COUNTER = re.compile(r"[^;=]*(?:\+\+|--);|(?:\+\+|--)[^;=]*;|atomic\w*_(?:inc|dec|add|sub)|\w*(?:_inc|inc_|_dec\b)\w*\("
+                     r"|this_cpu_(?:inc|dec|add)|[^;=]* [+-]= ")
+LOCK = re.compile(r"guard\(|\w*(?:lock|unlock)\w*\(|preempt_(?:dis|en)able\w*\(|\w*preempt_count_(?:add|sub)\("
+                  r"|rcu_read_|local_irq_|ct_nmi_")
+BARRIER = re.compile(r"smp_\w*mb\w*\(\);|barrier\(\);")
+WEAKER = (
+    (re.compile(r"\bsmp_store_release\("), "WRITE_ONCE(*"),
+    (re.compile(r"\bsmp_load_acquire\("), "READ_ONCE(*"),
+    (re.compile(r"\brcu_assign_pointer\("), "RCU_INIT_POINTER("),
+    (re.compile(r"\blist_add_rcu\("), "list_add("),
+    (re.compile(r"\blist_add_tail_rcu\("), "list_add_tail("),
+    (re.compile(r"\bREAD_ONCE\("), "("),
+)
+COMPARISON = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
+LOGIC = {"&&": "||", "||": "&&"}
+WORDS = {"true": "false", "false": "true", "min": "max", "max": "min"}
+ERRORS = ("EINVAL", "ENOENT", "ENOMEM", "EOPNOTSUPP", "EBUSY")
+
+
+def mask(text):
+    """The text with comments, strings and directives of the preprocessor as blanks, of the same length."""
+    return COMMENT_OR_STRING.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def closing(text, at):
+    """The place after the bracket that closes the one at the place at."""
+    depth = 0
+    for i in range(at, len(text)):
+        depth += (text[i] in "({[") - (text[i] in ")}]")
+        if not depth:
+            return i + 1
+    raise ValueError("a bracket is not closed")
+
+
+def functions(code):
+    """(name, what it returns, start and end of its body), from masked text."""
+    at = begin = 0
+    while (match := re.compile(r"[;{}]").search(code, at)):
+        at = match.end()
+        if match[0] == "{":
+            head = code[begin:match.start()]
+            at = closing(code, match.start())
+            name = re.search(r"(\w+)\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\s*$", head)
+            if name and "=" not in head[:name.start()]:
+                yield name[1], head[:name.start()].split("\n\n")[-1], match.end(), at - 1
+        begin = at
+
+
+def statements(text):
+    """All statements in the functions of a file."""
+    code = mask(text)
+    for name, returns, at, end in functions(code):
+        found = []
+        while at < end:
+            if match := SKIPPED.match(code, at) or LABEL.match(code, at):
+                at = match.end()
+                continue
+            if match := CONTROL.match(code, at):
+                stop = closing(code, match.end() - 1)
+                control = code[stop:stop + 1] != ";"
+                stop += not control
+            else:
+                stop, control = at, False
+                while code[stop] != ";":
+                    stop = closing(code, stop) if code[stop] in "({[" else stop + 1
+                stop += 1
+            found.append((at, stop, control))
+            at = stop
+        for i, (start, stop, control) in enumerate(found):
+            yield Statement(name, returns, start, stop, control, i + 1 == len(found))
+
+
+def operators(code, start, end, control=False):
+    """Changes of one operator or word."""
+    def change(kind, match, new):
+        return Change(kind, match.start(1), match.end(1), new)
+
+    for match in re.compile(r"(?<=[ \t])(<=|>=|==|!=|<|>)(?=\s)").finditer(code, start, end):
+        yield change("condition" if match[1] in ("==", "!=") else "bound", match, COMPARISON[match[1]])
+    for match in re.compile(r"(?<=[ \t])(&&|\|\|)(?=\s)").finditer(code, start, end):
+        yield change("condition", match, LOGIC[match[1]])
+    for match in re.compile(r"(?<=\w|\)|\]) ([+-] 1)\b(?!U?L?\s*<<)").finditer(code, start, end):
+        yield change("bound", match, match[1].replace("1", "0"))
+    for match in re.compile(r"\b(min|max)(?=\()").finditer(code, start, end):
+        yield change("bound", match, WORDS[match[1]])
+    for match in re.compile(r"\b(true|false)\b").finditer(code, start, end):
+        yield change("value", match, WORDS[match[1]])
+    for match in re.compile(r"(?<== )(0|1)(?=;)").finditer(code, start, end):
+        yield change("value", match, "1" if match[1] == "0" else "0")
+    if not control:
+        for match in re.compile(r"(\+\+|--)").finditer(code, start, end):
+            yield change("counter", match, "--" if match[1] == "++" else "++")
+    for match in re.compile(r"-(E[A-Z]+)\b").finditer(code, start, end):
+        yield change("error", match, next(error for error in ERRORS if error != match[1]))
+    for pattern, new in WEAKER:
+        for match in pattern.finditer(code, start, end):
+            yield Change("barrier", match.start(), match.end(), new)
+
+
+def kind_of_drop(statement):
+    for kind, pattern in ("barrier", BARRIER), ("wait", WAIT), ("lock", LOCK), ("counter", COUNTER):
+        if pattern.match(statement):
+            return kind
+    return "statement"
+
+
+def candidates(code, statement):
+    """The changes that can be made to a statement, from masked text."""
+    start, end = statement.start, statement.end
+    text = code[start:end]
+    void = re.search(r"\bvoid\b(?!\s*\*)", statement.returns)
+    if text == ";" or ASSERTION.match(text):
+        return []
+    if statement.control:
+        word = CONTROL.match(text)[1]
+        inner = start + text.index("(") + 1
+        found = [] if "for_each" in word else list(operators(code, inner, end, True))
+        if word in ("if", "while"):
+            found += [Change("condition", inner, end - 1, f"!({code[inner:end - 1]})")] * 2
+        elif word == "scoped_guard":
+            found = [Change("lock", start, end, "if (1)")]
+        return found
+    found = list(operators(code, start, end))
+    if match := re.match(r"return\b\s*([^;]*);", text):
+        value = match[1]
+        if not statement.last:
+            found.append(Change("return", start, end, ";"))
+        if re.search(r"\bbool\b", statement.returns) and value not in ("true", "false"):
+            found += [Change("condition", start, end, f"return !({value});")] * 2
+        elif re.match(r"-E[A-Z]+$", value):
+            found.append(Change("error", start, end, "return 0;"))
+        elif value == "0" and re.search(r"\bint\b", statement.returns):
+            found.append(Change("error", start, end, "return -EINVAL;"))
+        return found
+    if DECLARATION.match(text):
+        return found
+    kind = kind_of_drop(text)
+    found += [Change(kind, start, end, ";")] * (1 + (kind != "statement"))
+    if void and not statement.last and kind == "statement":
+        found.append(Change("return", start, end, "return;"))
+    return found
+
+
+def squeeze(text):
+    return " ".join(text.split())
+
+
+def make_mutant(file, text, code, statement, change):
+    # The lines of the rest of the file stay where they are.
+    lines = text.count("\n", change.start, change.end) - change.new.count("\n")
+    new = text[:change.start] + change.new + "\n" * lines + text[change.end:]
+    stop = statement.end + len(new) - len(text)
+    return Mutant(file, text.count("\n", 0, change.start) + 1, statement.function, change.kind,
+                  squeeze(code[statement.start:statement.end]), squeeze(mask(new)[statement.start:stop]), new)
+
+
+def every_mutant(file, text):
+    """All mutants of all statements of a file."""
+    code = mask(text)
+    for statement in statements(text):
+        for change in set(candidates(code, statement)):
+            yield make_mutant(file, text, code, statement, change)
+
+
+def mutants(file, text, seed):
+    """One mutant of each statement that has any, in an order that depends on seed."""
+    code, seen, found = mask(text), {}, []
+    for statement in statements(text):
+        if not (changes := candidates(code, statement)):
+            continue
+        # The place of the statement among equal ones of its function.
+        key = statement.function, squeeze(code[statement.start:statement.end])
+        seen[key] = seen.get(key, 0) + 1
+        number = int(sha256(repr((seed, file, key, seen[key])).encode()).hexdigest(), 16)
+        rare = [change for change in changes if change.kind in RARE]
+        change = (rare or changes)[number % len(rare or changes)]
+        found.append((number >> (2 if rare else 0), make_mutant(file, text, code, statement, change)))
+    return [mutant for _, mutant in sorted(found, key=lambda entry: entry[0])]
+
+
+def shares(sizes, number):
+    """Divide number among files by their sizes, but give each one at least two, as far as it has them."""
+    share = {name: min(2, size) for name, size in sizes.items()}
+    while sum(share.values()) < min(number, sum(sizes.values())):
+        # the one that is furthest behind
+        name = max((n for n in sizes if share[n] < sizes[n]), key=lambda n: (sizes[n] / (share[n] + 1), n))
+        share[name] += 1
+    return share
+
+
+def choose(sources, number, seed):
+    """{file: (its mutants in the order to take them, how many to take)} of {file: text}."""
+    ordered = {file: mutants(file, text, seed) for file, text in sources.items()}
+    barriers, most = 0, number // 20
+    share = shares({file: len(found) for file, found in ordered.items()}, number)
+    for file, found in ordered.items():
+        # At most a twentieth are barriers: the others go to the end, where nothing takes them.
+        taken = []
+        for mutant in found:
+            if mutant.kind == "barrier":
+                if barriers >= most or len(taken) >= share[file]:
+                    continue
+                barriers += 1
+            taken.append(mutant)
+        ordered[file] = taken
+    return {file: (found, min(share[file], len(found))) for file, found in ordered.items()}
