@@ -150,8 +150,8 @@ def kind_of_drop(statement):
     return "statement"
 
 
-def candidates(code, statement):
-    """The changes that can be made to a statement, from masked text."""
+def candidates(source, code, statement):
+    """The changes that can be made to a statement of source; code is its masked text."""
     start, end = statement.start, statement.end
     text = code[start:end]
     void = re.search(r"\bvoid\b(?!\s*\*)", statement.returns)
@@ -162,7 +162,7 @@ def candidates(code, statement):
         inner = start + text.index("(") + 1
         found = [] if "for_each" in word else list(operators(code, inner, end, True))
         if word in ("if", "while"):
-            found += [Change("condition", inner, end - 1, f"!({code[inner:end - 1]})")] * 2
+            found += [Change("condition", inner, end - 1, f"!({source[inner:end - 1]})")] * 2
         elif word == "scoped_guard":
             found = [Change("lock", start, end, "if (1)")]
         return found
@@ -172,6 +172,7 @@ def candidates(code, statement):
         if not statement.last:
             found.append(Change("return", start, end, ";"))
         if re.search(r"\bbool\b", statement.returns) and value not in ("true", "false"):
+            value = source[start + match.start(1):start + match.end(1)]
             found += [Change("condition", start, end, f"return !({value});")] * 2
         elif re.match(r"-E[A-Z]+$", value):
             found.append(Change("error", start, end, "return 0;"))
@@ -204,7 +205,7 @@ def every_mutant(file, text):
     """All mutants of all statements of a file."""
     code = mask(text)
     for statement in statements(text):
-        for change in set(candidates(code, statement)):
+        for change in set(candidates(text, code, statement)):
             yield make_mutant(file, text, code, statement, change)
 
 
@@ -212,7 +213,7 @@ def mutants(file, text, seed):
     """One mutant of each statement that has any, in an order that depends on seed."""
     code, seen, found = mask(text), {}, []
     for statement in statements(text):
-        if not (changes := candidates(code, statement)):
+        if not (changes := candidates(text, code, statement)):
             continue
         # The place of the statement among equal ones of its function.
         key = statement.function, squeeze(code[statement.start:statement.end])
