@@ -19,6 +19,7 @@ help:
 	@echo 'make torture       probes under load for MINUTES=60; DEBUG=1: with sanitizers'
 	@echo 'make sweep         all instructions of the kernel are probed (an hour); SHARE=1/50: 2 minutes'
 	@echo 'make mutants       do the tests notice one wrong line? 160 times: an hour; SEED=, NUMBER='
+	@echo 'make kcsan         data races: KUnit, selftests, torture for MINUTES=10 (50 minutes)'
 	@echo 'make modes         jumps in kernels that are preempted or compiled in other ways'
 	@echo 'make configs       compile our files in 30 other configurations: 15 minutes'
 	@echo 'make hitpath       can anything on the path of a hit be probed?'
@@ -110,6 +111,15 @@ mutants: tree
 	@dev/kernel/initramfs mutants
 	@dev/check/mutants --report test-reports/mutants $(if $(SEED),--seed $(SEED)) $(if $(NUMBER),--number $(NUMBER))
 
+# More watches than by default. Two CPUs of QEMU take turns, and change at the PAUSE of a delay,
+# which there is only with a TSC.
+kcsan: MINUTES = 10
+kcsan: build
+	@dev/kernel/build kcsan
+	@dev/kernel/initramfs kcsan
+	@dev/kernel/boot --obj build/obj/kcsan --memory 2G --timeout $$(($(MINUTES) * 120 + 3600)) \
+		--append "kp.minutes=$(MINUTES) tsc_early_khz=1000000 tsc=reliable kcsan.skip_watch=1000 kcsan.udelay_interrupt=80" kcsan
+
 modes: build
 	@dev/check/modes
 
@@ -130,4 +140,4 @@ clean:
 	rm -rf build
 
 .PHONY: help packages tree build run reference ftrace bench shell test test-i386 hitpath transcript modes
-.PHONY: configs harness-test lint cross torture sweep coverage mutants series series-check clean
+.PHONY: configs harness-test lint cross torture sweep coverage kcsan mutants series series-check clean
