@@ -113,7 +113,8 @@ static int kprobes_collect_requests(struct kprobe **kps, struct kprobe_transacti
 			.addr	 = p->addr,
 			.pre_handler  = p->pre_handler,
 			.post_handler = p->post_handler,
-			.nmissed = p->nmissed,
+			/* It may be registered, and be hit: that is checked later. */
+			.nmissed = READ_ONCE(p->nmissed),
 			.number	 = p->number,
 			.flags	 = p->flags,
 			.opcode	 = p->opcode,
@@ -385,6 +386,18 @@ static bool kprobe_is_unlinked(const struct kprobe *p)
 	return p->list.prev == LIST_POISON2;
 }
 
+/*
+ * Handlers may still run, and read their probe with plain accesses. So @addr is written
+ * only if the caller has changed it, and @flags, which a hit reads, with a marked access.
+ */
+static void kprobe_restore_fields(struct kprobe *p, const struct kprobe_site *site)
+{
+	if (p->addr != site->kp.addr)
+		WRITE_ONCE(p->addr, site->kp.addr);
+	if (kprobe_optimized(p))
+		WRITE_ONCE(p->flags, p->flags & ~KPROBE_FLAG_OPTIMIZED);
+}
+
 /**
  * unregister_kprobes() - Unregister several probes
  * @kps: The probes. The call clears @addr of a probe that is not registered.
@@ -410,8 +423,7 @@ void unregister_kprobes(struct kprobe **kps, int num)
 
 			if (site) {
 				found = true;
-				kps[i]->addr = site->kp.addr;
-				kps[i]->flags &= ~KPROBE_FLAG_OPTIMIZED;
+				kprobe_restore_fields(kps[i], site);
 				list_del_rcu(&kps[i]->list);
 				site_add_to_batch(site, &batch);
 			} else if (!kprobe_is_unlinked(kps[i])) {

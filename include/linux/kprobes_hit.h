@@ -68,6 +68,11 @@ enum kprobe_site_state {
  * @retired:	Entry in a list of sites to be freed. kprobe_mutex.
  * @rcu:	Defers freeing until no reader uses the site.
  *
+ * A hit reads @has_post and @ops by plain accesses that may race with their WRITE_ONCE():
+ * the compiler compares them in memory, and a marked access would cost an instruction. Each
+ * is one byte or word, read once a decision, so the access cannot tear or be repeated. A hit
+ * that sees the old value is one that was under way before.
+ *
  * Invariant: a site is in the ordered index from its creation until it is freed, and
  * in the hash unless it is gone. The hash has at most one site for an address.
  */
@@ -246,10 +251,19 @@ kretprobe_next(const struct kretprobe_instance *ri)
 	return container_of(ri->llist.next, struct kretprobe_instance, llist);
 }
 
-/* kretprobe_is_outdone() - True if an older instance has the call's return address */
+static __always_inline bool is_kretprobe_trampoline_entry(const kprobe_opcode_t *addr)
+{
+	return addr == dereference_kernel_function_descriptor(__kretprobe_trampoline);
+}
+
+/*
+ * kretprobe_is_outdone() - True if an older instance has the call's return address
+ *
+ * For the task whose list has the instance: no other one writes to it.
+ */
 static __always_inline bool kretprobe_is_outdone(const struct kretprobe_instance *ri)
 {
-	return ri->ret_addr == dereference_kernel_function_descriptor(__kretprobe_trampoline);
+	return is_kretprobe_trampoline_entry(ri->ret_addr);
 }
 
 /* kretprobe_newest() - The instance at the head of the task's list, or NULL */

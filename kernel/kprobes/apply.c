@@ -10,7 +10,10 @@
 
 #include <linux/kprobes_hit.h>
 
-/* The debugfs knob "enabled". Written under kprobe_mutex. */
+/*
+ * The debugfs knob "enabled". Written under kprobe_mutex; kprobes_enabled() reads it
+ * without. Nothing is ordered by it.
+ */
 static bool all_enabled = true;
 
 static bool site_should_be_armed(struct kprobe_site *site)
@@ -39,6 +42,11 @@ static bool site_has_post_handler(const struct kprobe_site *site)
  * Copy into the site what a hit needs to know of the probes. A back end may read the
  * site's post handler and call it later, so it is never cleared: it does nothing when
  * no probe has a post handler.
+ *
+ * A hit on another CPU reads @only without a lock and follows it to a probe that may just
+ * have been linked. The release pairs with the address dependency from the READ_ONCE() in
+ * kprobe_call_pre_handlers(). It is not implied by list_add_rcu(), which orders only what
+ * is before it. A hit sees the other fields in any order.
  */
 static void site_update_handlers(struct kprobe_site *site)
 {
@@ -49,7 +57,7 @@ static void site_update_handlers(struct kprobe_site *site)
 		if (kprobe_disabled(only) || !only->pre_handler)
 			only = NULL;
 	}
-	WRITE_ONCE(site->only, only);
+	smp_store_release(&site->only, only);
 	WRITE_ONCE(site->direct, only ? only->number : 0);
 	WRITE_ONCE(site->has_post, site_has_post_handler(site));
 	if (site->has_post)
@@ -169,12 +177,12 @@ int kprobes_set_enabled(bool on)
 	guard(mutex)(&kprobe_mutex);
 	if (all_enabled == on)
 		return 0;
-	all_enabled = on;
+	WRITE_ONCE(all_enabled, on);
 	for (site = site_first_from(0); site; site = site_next(site))
 		site_add_to_batch(site, &batch);
 	err = kprobes_apply(&batch);
 	if (err) {
-		all_enabled = !on;
+		WRITE_ONCE(all_enabled, !on);
 		kprobes_apply_removal(&batch);
 		return err;
 	}

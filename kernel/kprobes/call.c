@@ -23,7 +23,7 @@
 static __always_inline void kretprobe_link_call(struct kretprobe_instance *ri)
 {
 	ri->task = current;
-	ri->llist.next = current->kretprobe_instances.first;
+	WRITE_ONCE(ri->llist.next, current->kretprobe_instances.first);
 	WRITE_ONCE(current->kretprobe_instances.first, &ri->llist);
 	barrier();
 }
@@ -35,8 +35,9 @@ static __always_inline void kretprobe_divert_return(struct kretprobe *rp,
 {
 	kprobe_opcode_t **place = kretprobe_return_place(&rp->kp, regs);
 
-	ri->ret_addr = *place;
-	ri->fp = place;
+	/* Pairs with the READ_ONCE()s in kretprobe_find_ret_addr(), see there. */
+	WRITE_ONCE(ri->ret_addr, *place);
+	WRITE_ONCE(ri->fp, place);
 	kretprobe_link_call(ri);
 	*place = (kprobe_opcode_t *)__kretprobe_trampoline;
 }
@@ -45,8 +46,8 @@ static __always_inline void kretprobe_divert_return(struct kretprobe *rp,
 						    struct kretprobe_instance *ri,
 						    struct pt_regs *regs)
 {
-	ri->ret_addr = NULL;
-	ri->fp = NULL;
+	WRITE_ONCE(ri->ret_addr, NULL);
+	WRITE_ONCE(ri->fp, NULL);
 	kretprobe_link_call(ri);
 	arch_prepare_kretprobe(ri, regs);
 }
@@ -172,7 +173,7 @@ static unsigned long __kprobes kretprobe_finish_call(struct pt_regs *regs, void 
 		next = kretprobe_next(ri);
 		more = ri != last;
 		rp = get_kretprobe(ri);
-		ri->ret_addr = ret_addr;
+		WRITE_ONCE(ri->ret_addr, ret_addr);
 		if (!busy)
 			kretprobe_call_handler(rp, ri, regs);
 		else if (rp)
@@ -231,7 +232,7 @@ static struct llist_node *kretprobe_search_from(struct task_struct *tsk, struct 
 	/* Another task may have run meanwhile and changed its list. */
 	for (; node; node = READ_ONCE(node->next))
 		if (node == last)
-			return node->next;
+			return READ_ONCE(node->next);
 	return NULL;
 }
 
@@ -241,6 +242,11 @@ static struct llist_node *kretprobe_search_from(struct task_struct *tsk, struct 
  * @fp: The key that identifies the call.
  * @cur: The position of the search. NULL at the innermost call of a stack.
  *
+ * The task may start to run meanwhile, and change its list without a lock. Then the trace
+ * is useless in any case; what matters is that all pointers lead to instances. They are
+ * freed only a grace period after they have left the list. If the task does not run, the
+ * scheduler has ordered its writes before.
+ *
  * Context: Any.
  * Return: The address, which may be that of another tracer's trampoline; or 0.
  */
@@ -248,6 +254,7 @@ unsigned long __kprobes kretprobe_find_ret_addr(struct task_struct *tsk, void *f
 						struct llist_node **cur)
 {
 	struct kretprobe_instance *ri;
+	kprobe_opcode_t *ret_addr;
 	struct llist_node *node;
 
 	if (WARN_ON_ONCE(!cur))
@@ -255,9 +262,10 @@ unsigned long __kprobes kretprobe_find_ret_addr(struct task_struct *tsk, void *f
 	guard(rcu)();
 	for (node = kretprobe_search_from(tsk, *cur); node; node = READ_ONCE(node->next)) {
 		ri = llist_entry(node, struct kretprobe_instance, llist);
-		if (ri->fp == fp && ri->ret_addr && !kretprobe_is_outdone(ri)) {
+		ret_addr = READ_ONCE(ri->ret_addr);
+		if (READ_ONCE(ri->fp) == fp && ret_addr && !is_kretprobe_trampoline_entry(ret_addr)) {
 			*cur = node;
-			return (unsigned long)ri->ret_addr;
+			return (unsigned long)ret_addr;
 		}
 	}
 	return 0;
@@ -274,7 +282,7 @@ void __kprobes kprobe_flush_task(struct task_struct *tsk)
 	struct llist_node *node = tsk->kretprobe_instances.first;
 	struct kretprobe_instance *ri, *next;
 
-	tsk->kretprobe_instances.first = NULL;
+	WRITE_ONCE(tsk->kretprobe_instances.first, NULL);
 	guard(preempt)();
 	llist_for_each_entry_safe(ri, next, node, llist)
 		kretprobe_put(ri, get_kretprobe(ri));

@@ -49,7 +49,8 @@ bool kprobe_ftrace_disabled __read_mostly;
  */
 void kprobe_ftrace_kill(void)
 {
-	kprobe_ftrace_disabled = true;
+	/* Pairs with the READ_ONCE() in kprobe_ftrace_remove_ips(). Nothing is ordered. */
+	WRITE_ONCE(kprobe_ftrace_disabled, true);
 }
 
 static struct ftrace_ops *site_wanted_ops(const struct kprobe_site *site)
@@ -149,7 +150,7 @@ static void kprobe_ftrace_remove_ips(struct ftrace_ops *ops, unsigned long *ip, 
 	unsigned int *count = ops_count(ops);
 	int err;
 
-	if (!n || kprobe_ftrace_disabled)
+	if (!n || READ_ONCE(kprobe_ftrace_disabled))
 		return;
 	*count -= n;
 	err = *count ? ftrace_set_filter_ips(ops, ip, n, 1, 0) : unregister_ftrace_function(ops);

@@ -23,7 +23,14 @@ static __always_inline void kprobe_count_miss(struct kprobe *p)
 	raw_atomic_long_inc((atomic_long_t *)&p->nmissed);
 }
 
-/* Call pre handlers until one changes the path. Some probes miss a @nested hit. */
+/*
+ * Call pre handlers until one changes the path. Some probes miss a @nested hit.
+ *
+ * kprobe_disabled() may race with enable_kprobe() and disable_kprobe(), and the probe may
+ * be called or not. It is a plain access, here and in other walks of a hit, so that the
+ * compiler can test one byte in memory: a marked one costs an instruction for each probe.
+ * The result of the one access is used once, so there is nothing to tear or to repeat.
+ */
 static __always_inline int kprobe_walk_pre_handlers(struct kprobe *site, struct pt_regs *regs,
 						    bool nested)
 {
@@ -113,6 +120,13 @@ noinstr void kprobe_post_handlers_nested(struct kprobe *site, struct pt_regs *re
 	kprobe_walk_post_handlers(site, regs, true);
 }
 
+/* kprobe_disabled() with a marked access, see kprobe_walk_pre_handlers() */
+static __always_inline bool kprobe_is_callable(const struct kprobe *p)
+{
+	/* Pairs with the WRITE_ONCE() of disable_kprobe() and enable_kprobe(). */
+	return !(READ_ONCE(p->flags) & (KPROBE_FLAG_GONE | KPROBE_FLAG_DISABLED));
+}
+
 /* The first probe of a hit: at a site the newest one, for a return the only one. */
 static __always_inline struct kprobe *kprobe_first_of(struct kprobe *running)
 {
@@ -144,7 +158,7 @@ notrace int __kprobes kprobe_fault_handlers(struct kprobe *running, struct pt_re
 	struct kprobe *p;
 
 	for (p = kprobe_first_of(running); p; p = kprobe_next_of(running, p))
-		if (p->fault_handler && !kprobe_disabled(p) && p->fault_handler(p, regs, trapnr))
+		if (p->fault_handler && kprobe_is_callable(p) && p->fault_handler(p, regs, trapnr))
 			return 1;
 	return 0;
 }
@@ -162,7 +176,7 @@ notrace int __kprobes kprobe_break_handlers(struct kprobe *running, struct pt_re
 	struct kprobe *p;
 
 	for (p = kprobe_first_of(running); p; p = kprobe_next_of(running, p))
-		if (p->break_handler && !kprobe_disabled(p) && p->break_handler(p, regs))
+		if (p->break_handler && kprobe_is_callable(p) && p->break_handler(p, regs))
 			return 1;
 	return 0;
 }

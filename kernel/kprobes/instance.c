@@ -121,7 +121,7 @@ static int kretprobe_pool_add_chunk(struct kretprobe_pool *pool, unsigned int co
 	}
 	refcount_inc(&pool->users);
 	WRITE_ONCE(pool->total, pool->total + count);
-	/* Pairs with the READ_ONCE() in kretprobe_take_from_chunks(). */
+	/* Pairs with the address dependency in kretprobe_take_from_chunks(). */
 	smp_store_release(&pool->chunks, chunk);
 	return 0;
 }
@@ -168,6 +168,7 @@ int kretprobe_pool_create(struct kretprobe *rp)
  */
 void kretprobe_pool_stop(struct kretprobe *rp)
 {
+	/* Pairs with get_kretprobe() and the grace period that the caller waits for next. */
 	if (rp->pool)
 		WRITE_ONCE(rp->pool->rp, NULL);
 }
@@ -219,12 +220,17 @@ void kretprobe_pool_put(struct kretprobe *rp)
 
 static void kretprobe_pool_grow(struct kretprobe_pool *pool)
 {
-	struct kretprobe *rp = pool->rp;
+	/* Pairs with kretprobe_pool_stop(); kretprobe_pools_flush() waits before @rp goes. */
+	struct kretprobe *rp = READ_ONCE(pool->rp);
 
 	/* If memory is short, the next hit that finds the pool short asks again. */
 	if (rp && pool->total < MAX_INSTANCES)
 		kretprobe_pool_add_chunk(pool, pool->total, rp->data_size);
-	WRITE_ONCE(pool->is_short, false);
+	/*
+	 * Pairs with the xchg() in kretprobe_pool_ran_short(): a hit that sees this links
+	 * @short_node again, which must not be before the work has read it.
+	 */
+	smp_store_release(&pool->is_short, false);
 }
 
 static bool kretprobe_instance_push(struct kretprobe_instance *ri)
@@ -265,7 +271,8 @@ static __always_inline bool kretprobe_push_node(struct llist_node *node, struct 
 	struct llist_node *first = READ_ONCE(head->first);
 
 	do {
-		node->next = first;
+		/* kretprobe_find_ret_addr() of another task may be at this instance. */
+		WRITE_ONCE(node->next, first);
 	} while (!raw_try_cmpxchg(&head->first, &first, node));
 	return !first;
 }
@@ -283,10 +290,13 @@ kretprobe_take_from_chunks(struct kretprobe_pool *pool)
 {
 	struct kretprobe_chunk *chunk = READ_ONCE(pool->chunks);
 	struct kretprobe_instance *ri = NULL;
+	unsigned int total;
 
 	for (; chunk && !ri; chunk = chunk->next)
 		ri = objpool_pop(&chunk->objects);
-	if (ri && atomic_inc_return(&pool->taken) > pool->total - pool->total / 4)
+	/* The pool may be growing. An old number makes it grow once more, at worst. */
+	total = READ_ONCE(pool->total);
+	if (ri && atomic_inc_return(&pool->taken) > total - total / 4)
 		kretprobe_pool_ran_short(pool);
 	return ri;
 }

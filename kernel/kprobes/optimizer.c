@@ -39,11 +39,17 @@
 #define RETRY_DELAY_MAX	(320 * HZ)
 
 static struct {
-	/* The knob debug.kprobes-optimization. Written under kprobe_mutex. */
+	/*
+	 * The knob debug.kprobes-optimization. Written under kprobe_mutex. Its sysctl reads
+	 * it without, and orders nothing by it.
+	 */
 	bool allowed;
 	/* True once the threads of RCU-tasks exist. Written under kprobe_mutex. */
 	bool ready;
-	/* True while optimizer_work is queued or runs. Written under kprobe_mutex. */
+	/*
+	 * True while optimizer_work is queued or runs. Written under kprobe_mutex. Who waits
+	 * reads it without: a workqueue's lock, or that of @idle, is between.
+	 */
 	bool busy;
 	/* Woken when busy may have become false. Has its own lock. */
 	wait_queue_head_t idle;
@@ -204,7 +210,7 @@ static void optimizer_kick(void)
 {
 	if (!optimizer.ready || !optimizer.allowed || list_empty(&optimizer.candidates))
 		return;
-	optimizer.busy = true;
+	WRITE_ONCE(optimizer.busy, true);
 	queue_delayed_work(system_unbound_wq, &optimizer_work, OPTIMIZE_DELAY);
 }
 
@@ -308,18 +314,21 @@ static void sites_prepare_detours(struct list_head *sites)
 	}
 }
 
-/* Prepare the detours of some candidates, and make hits use them. */
-static void optimizer_start_some(void)
+/*
+ * Prepare the detours of some candidates, and make hits use them. Returns false if there
+ * was no candidate.
+ */
+static bool optimizer_start_some(void)
 {
 	struct kprobe_site *site, *next;
 	LIST_HEAD(prepared);
 
 	guard(mutex)(&kprobe_mutex);
-	if (!optimizer.allowed)
-		return;
+	if (!optimizer.allowed || list_empty(&optimizer.candidates))
+		return false;
 	optimizer_take_candidates(&prepared);
 	if (list_empty(&prepared))
-		return;
+		return true;
 	sites_prepare_detours(&prepared);
 	list_for_each_entry_safe(site, next, &prepared, batch) {
 		list_del_init(&site->batch);
@@ -327,6 +336,7 @@ static void optimizer_start_some(void)
 		site_set_state(site, SITE_OPTIMIZING);
 		list_add_tail(&site->op.list, &optimizer.optimizing);
 	}
+	return true;
 }
 
 static int kprobe_op_addr_cmp(void *unused, const struct list_head *a, const struct list_head *b)
@@ -340,19 +350,24 @@ static void site_set_optimized(struct kprobe_site *site, bool optimized)
 	u32 flag = optimized ? KPROBE_FLAG_OPTIMIZED : 0;
 	struct kprobe *p;
 
-	site->kp.flags = (site->kp.flags & ~KPROBE_FLAG_OPTIMIZED) | flag;
+	WRITE_ONCE(site->kp.flags, (site->kp.flags & ~KPROBE_FLAG_OPTIMIZED) | flag);
 	list_for_each_entry(p, &site->kp.list, list)
 		WRITE_ONCE(p->flags, (p->flags & ~KPROBE_FLAG_OPTIMIZED) | flag);
 }
 
-/* Write the jumps of some sites whose grace period has passed. */
-static void optimizer_finish_some(void)
+/*
+ * Write the jumps of some sites whose grace period has passed. Returns false if there was
+ * none.
+ */
+static bool optimizer_finish_some(void)
 {
 	struct optimized_kprobe *op, *next;
 	LIST_HEAD(few);
 	int n = 0;
 
 	guard(mutex)(&kprobe_mutex);
+	if (list_empty(&optimizer.optimizing))
+		return false;
 	list_for_each_entry_safe(op, next, &optimizer.optimizing, list) {
 		if (n++ == SITES_AT_A_TIME)
 			break;
@@ -363,6 +378,7 @@ static void optimizer_finish_some(void)
 	guard(cpus_read_lock)();
 	guard(mutex)(&text_mutex);
 	arch_optimize_kprobes(&few);
+	return true;
 }
 
 /* No task is in the stale detours any more: free them, and prepare new ones. */
@@ -377,24 +393,26 @@ static void optimizer_renew_stale(void)
 	}
 }
 
+static bool optimizer_must_wait(void)
+{
+	guard(mutex)(&kprobe_mutex);
+	return !list_empty(&optimizer.optimizing) || !list_empty(&optimizer.stale);
+}
+
 static void optimizer_run(struct work_struct *work)
 {
-	while (optimizer.allowed && !list_empty(&optimizer.candidates)) {
-		optimizer_start_some();
+	while (optimizer_start_some())
 		cond_resched_tasks_rcu_qs();
-	}
-	if (!list_empty(&optimizer.optimizing) || !list_empty(&optimizer.stale)) {
+	if (optimizer_must_wait()) {
 		kprobes_wait_for_tasks();
 		optimizer_renew_stale();
 		scoped_guard(mutex, &kprobe_mutex)
 			list_sort(NULL, &optimizer.optimizing, kprobe_op_addr_cmp);
-		while (!list_empty(&optimizer.optimizing)) {
-			optimizer_finish_some();
+		while (optimizer_finish_some())
 			cond_resched_tasks_rcu_qs();
-		}
 	}
 	scoped_guard(mutex, &kprobe_mutex) {
-		optimizer.busy = false;
+		WRITE_ONCE(optimizer.busy, false);
 		optimizer_kick();
 	}
 	wake_up_all(&optimizer.idle);
@@ -657,7 +675,7 @@ static void optimizer_reconsider_all(void)
 static int optimizer_sysctl_handler(const struct ctl_table *table, int write, void *buffer,
 				    size_t *length, loff_t *ppos)
 {
-	int value = optimizer.allowed;
+	int value = READ_ONCE(optimizer.allowed);
 	const struct ctl_table copy = {
 		.data	= &value,
 		.maxlen	= sizeof(value),
@@ -671,7 +689,7 @@ static int optimizer_sysctl_handler(const struct ctl_table *table, int write, vo
 		return err;
 	guard(mutex)(&kprobe_mutex);
 	if (optimizer.allowed != value) {
-		optimizer.allowed = value;
+		WRITE_ONCE(optimizer.allowed, value);
 		optimizer_reconsider_all();
 		if (value)
 			pr_info("jumps are on: breakpoints become jumps in the background\n");

@@ -417,7 +417,8 @@ void site_set_state(struct kprobe_site *site, enum kprobe_site_state state)
 	WARN_ON_ONCE(!(site_transitions[site->state] & BIT(state)));
 	if (site->state == SITE_DYING && state != SITE_GONE)
 		list_del_init(&site->retired);
-	site->state = state;
+	/* Pairs with the READ_ONCE() of a fault at the site, which only wants to know. */
+	WRITE_ONCE(site->state, state);
 }
 
 /*
@@ -447,9 +448,10 @@ void site_lose_text(struct kprobe_site *site)
 
 	site_table_erase(table_locked(), &site->kp);
 	site_set_state(site, SITE_GONE);
-	site->kp.flags |= KPROBE_FLAG_GONE;
+	WRITE_ONCE(site->kp.flags, site->kp.flags | KPROBE_FLAG_GONE);
+	/* Pairs with kprobe_disabled() of a hit that is still under way. */
 	list_for_each_entry(p, &site->kp.list, list)
-		p->flags |= KPROBE_FLAG_GONE;
+		WRITE_ONCE(p->flags, p->flags | KPROBE_FLAG_GONE);
 	if (!slots_outlive_text)
 		site_remove_slots(site);
 	site_retire(site);

@@ -131,7 +131,8 @@ static kprobe_opcode_t *slot_alloc(struct slot_cache *cache, struct kprobe *owne
 		return NULL;
 	i = find_first_zero_bit(page->used, page->slots);
 	__set_bit(i, page->used);
-	WRITE_ONCE(page->owner[i], owner);
+	/* Pairs with the address dependency of the users of slot_owner(). */
+	smp_store_release(&page->owner[i], owner);
 	if (bitmap_full(page->used, page->slots))
 		list_del_init(&page->link);
 	return page->code + i * cache->slot_bytes;

@@ -67,7 +67,7 @@ static noinstr void kretprobe_handle_return(struct pt_regs *regs, kprobe_opcode_
 		next = kretprobe_next(ri);
 		more = ri != last;
 		rp = get_kretprobe(ri);
-		ri->ret_addr = *place;
+		WRITE_ONCE(ri->ret_addr, *place);
 		if (rp && rp->handler)
 			kretprobe_call_or_miss(rp, ri, regs);
 		kretprobe_put(ri, rp);

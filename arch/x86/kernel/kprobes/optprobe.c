@@ -87,6 +87,20 @@ static __always_inline kprobe_opcode_t *detour_first_copy(const struct arch_opti
 	return op->insn + first_half->end;
 }
 
+/*
+ * Do hits of the breakpoint at @kp run in the detour? Then @op is complete and stays so until
+ * a grace period of RCU-tasks after arch_use_detour() has changed @boost. Else it may be in the
+ * making: @insn is any value, but no detour that @boost has been set to.
+ */
+static __always_inline bool uses_detour(const struct kprobe *kp,
+					const struct arch_optimized_insn *op)
+{
+	/* Pairs with the smp_store_release() in arch_use_detour(). */
+	const kprobe_opcode_t *boost = smp_load_acquire(&kp->ainsn.boost);
+
+	return boost == READ_ONCE(op->insn) + first_half->end;
+}
+
 /**
  * kprobe_detoured_ip() - Map an address set by a handler to where execution continues
  * @ip: The address.
@@ -107,7 +121,7 @@ noinstr unsigned long kprobe_detoured_ip(unsigned long ip)
 		if (!kp)
 			continue;
 		op = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
-		if (READ_ONCE(kp->ainsn.boost) == detour_first_copy(op) && op->copies[pos - 1])
+		if (uses_detour(kp, op) && op->copies[pos - 1])
 			return (unsigned long)detour_first_copy(op) + op->copies[pos - 1];
 	}
 	return ip;
@@ -407,7 +421,8 @@ void arch_use_detour(struct optimized_kprobe *op, bool use)
 	bool use_next;
 
 	use_next = use && op->optinsn.rest;
-	WRITE_ONCE(ainsn->boost, use ? detour_first_copy(&op->optinsn) :
+	/* Pairs with the smp_load_acquire() in kprobe_detoured_ip(), which reads @optinsn then. */
+	smp_store_release(&ainsn->boost, use ? detour_first_copy(&op->optinsn) :
 					kprobe_boost_ip(&op->kp));
 	WRITE_ONCE(ainsn->next, use_next ? detour_rest(&op->optinsn) : op->kp.addr + ainsn->size);
 }
