@@ -21,13 +21,11 @@
 /**
  * struct reserved_index - Reserved instructions of a text
  * @start:	Start of the text.
- * @size:	Size of the text in bytes.
  * @count:	The number of reserved instructions.
  * @offset:	Their offsets from @start in bytes, in ascending order.
  */
 struct reserved_index {
 	unsigned long start;
-	unsigned long size;
 	unsigned int count;
 	u32 *offset;
 };
@@ -75,7 +73,6 @@ static struct reserved_index *reserved_index_create(const struct text_tables *ta
 	if (!index)
 		return NULL;
 	index->start = start;
-	index->size = tables->size;
 	reserved_add_all(index, tables);
 	index->offset = kvmalloc_array(index->count + 1, sizeof(*index->offset), GFP_KERNEL);
 	if (!index->offset)
