@@ -161,10 +161,50 @@ static void handler_of_other_function_continues_at_displaced_insn(struct kunit *
 	expect_bits(test, bits_from(0), "b", "jump");
 }
 
+/* Its breakpoint's handler continues in kprobes_test_bits(), which returns to the caller. */
+u64 kprobes_test_break(u64 arg);
+
+KPT_ASM_FUNCTION(kprobes_test_break, TAKE_ARG "int3\n" RETURN);
+
+static u64 bits_after_break;
+
+static int act_break(struct test_probe *p, struct pt_regs *regs)
+{
+	bits_after_break = kprobes_test_break(0);
+	return 0;
+}
+
+static int break_to_bit(struct kprobe *kp, struct pt_regs *regs)
+{
+	regs->ip = bits_address(container_of(kp, struct test_probe, kp)->data);
+	return 1;
+}
+
+static void break_handler_continues_at_displaced_insn(struct kunit *test)
+{
+	u64 (*function)(u64 arg) = kprobes_test_from_elsewhere;
+	struct kprobe *a = kpt_probe('a', "kprobes_test_from_elsewhere");
+	struct kprobe *b = bit_probe('b', 0);
+
+	OPTIMIZER_HIDE_VAR(function);
+	kpt_test_probe('a')->act = act_break;
+	a->break_handler = break_to_bit;
+	ASSERT_REGISTERED(test, b);
+	ASSERT_OPTIMIZED(test, b);
+	ASSERT_REGISTERED(test, a);
+	for (unsigned int n = 1; n < BITS; n++) {
+		kpt_test_probe('a')->data = n;
+		bits_after_break = 0;
+		function(0);
+		KUNIT_EXPECT_EQ(test, bits_after_break, bits_from(n));
+	}
+}
+
 static struct kunit_case optprobes_x86_inside_cases[] = {
 	KUNIT_CASE(handler_continues_at_displaced_insn),
 	KUNIT_CASE(post_handler_continues_at_displaced_insn),
 	KUNIT_CASE(handler_of_other_function_continues_at_displaced_insn),
+	KUNIT_CASE(break_handler_continues_at_displaced_insn),
 	{ }
 };
 
