@@ -89,9 +89,11 @@ static const struct sweep_kind kinds[] = {
  * @pre:	Calls of the pre handler, or of the entry handler.
  * @late:	Those of them that came while probes were being unregistered.
  * @post:	Calls of the post handler, or of the return handler.
+ * @faults:	Faults of the instruction. One that the kernel's exception table handles
+ *		ends the hit without a post handler.
  */
 struct seen {
-	atomic_t pre, late, post;
+	atomic_t pre, late, post, faults;
 };
 
 /* A probe, or a return probe. */
@@ -151,6 +153,12 @@ static void sweep_post_handler(struct kprobe *p, struct pt_regs *regs, unsigned 
 	atomic_inc(&sweep_seen(p)->post);
 }
 
+static int sweep_fault_handler(struct kprobe *p, struct pt_regs *regs, int trapnr)
+{
+	atomic_inc(&sweep_seen(p)->faults);
+	return 0;
+}
+
 static struct seen *sweep_seen_return(struct kretprobe_instance *ri)
 {
 	return &container_of(get_kretprobe(ri), struct sweep_return, rp)->seen;
@@ -171,6 +179,7 @@ static int sweep_return_handler(struct kretprobe_instance *ri, struct pt_regs *r
 NOKPROBE_SYMBOL(sweep_seen);
 NOKPROBE_SYMBOL(sweep_pre_handler);
 NOKPROBE_SYMBOL(sweep_post_handler);
+NOKPROBE_SYMBOL(sweep_fault_handler);
 NOKPROBE_SYMBOL(sweep_seen_return);
 NOKPROBE_SYMBOL(sweep_entry_handler);
 NOKPROBE_SYMBOL(sweep_return_handler);
@@ -183,6 +192,7 @@ static void sweep_init_probe(struct sweep_probe *probe, unsigned long addr, bool
 		.kp.addr		= (kprobe_opcode_t *)addr,
 		.kp.pre_handler		= sweep_pre_handler,
 		.kp.post_handler	= post ? sweep_post_handler : NULL,
+		.kp.fault_handler	= post ? sweep_fault_handler : NULL,
 		.kp.flags		= flags,
 	};
 }
@@ -333,22 +343,32 @@ static void sweep_expect(struct sums *sums, bool agrees, unsigned long addr,
 			atomic_read(&seen->post), atomic_read(&first->pre));
 }
 
-/*
- * No handler runs any more. A post handler is called as often as the pre handler. All
- * probes at a place are hit equally often, until the first of them is unregistered.
- */
+static bool sweep_post_agrees(const struct seen *seen)
+{
+	int without = atomic_read(&seen->pre) - atomic_read(&seen->post);
+
+	return without >= 0 && without <= atomic_read(&seen->faults);
+}
+
+/* All probes at a place are hit equally often, until the first of them is unregistered. */
+static bool sweep_pre_agrees(const struct seen *seen, const struct seen *first)
+{
+	int more = atomic_read(&seen->pre) - atomic_read(&first->pre);
+
+	return more >= 0 && more <= atomic_read(&seen->late);
+}
+
+/* No handler runs any more. */
 static void sweep_check_probes(struct sums *sums)
 {
 	for (unsigned int i = 0; i < probes_count; i++) {
 		const struct seen *seen = &probes[i].seen;
 		const struct seen *first = &probes[i - i % added->each].seen;
-		int pre = atomic_read(&seen->pre);
-		int more = pre - atomic_read(&first->pre);
 
 		sweep_sum(sums, seen, probes[i].kp.nmissed);
 		sweep_expect(sums,
-			     more >= 0 && more <= atomic_read(&seen->late) &&
-			     atomic_read(&seen->post) == (added->post ? pre : 0),
+			     sweep_pre_agrees(seen, first) &&
+			     (!added->post || sweep_post_agrees(seen)),
 			     chosen[i / added->each], seen, first);
 	}
 }
