@@ -21,8 +21,13 @@ part() {	# NAME COMMAND...: run it; its output becomes a nested test
 
 # Allocations of probes may sleep; the tests of running out of memory need them to fail.
 let_allocations_fail() {
-	failslab=/sys/kernel/debug/failslab
-	[ ! -e $failslab ] || { echo N >$failslab/ignore-gfp-wait; echo 0 >$failslab/verbose; }
+	for fail in /sys/kernel/debug/failslab /sys/kernel/debug/fail_page_alloc; do
+		[ -e "$fail" ] || continue
+		echo N >"$fail"/ignore-gfp-wait
+		echo 0 >"$fail"/verbose
+	done
+	# Vmalloc asks for single pages, also of high memory.
+	[ ! -e "$fail" ] || { echo 0 >"$fail"/min-order; echo N >"$fail"/ignore-gfp-highmem; }
 }
 
 # All suites of /guest/suites that must run here have run, or print the others.

@@ -7,6 +7,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
+#include "load.h"
 #include "memory.h"
 #include "probes.h"
 
@@ -44,7 +45,7 @@ void kpt_need_failslab(struct kunit *test)
 		kunit_skip(test, "write N to debugfs' failslab/ignore-gfp-wait");
 }
 
-static void memory_runs_out_at_registration(struct kunit *test)
+static void run_out_at_registration(struct kunit *test)
 {
 	struct kprobe *all[] = {
 		kpt_probe('a', TARGET->symbol), kpt_post_probe('b', TRACED->symbol),
@@ -55,7 +56,6 @@ static void memory_runs_out_at_registration(struct kunit *test)
 	unsigned int i;
 	int err;
 
-	kpt_need_failslab(test);
 	ASSERT_REGISTERED(test, kpt_probe('e', TARGET->symbol));
 	for (unsigned int nth = 1; failed; nth++) {
 		for (i = 0; i < ARRAY_SIZE(all); i++) {
@@ -79,6 +79,20 @@ static void memory_runs_out_at_registration(struct kunit *test)
 			EXPECT_UNTOUCHED(test, all[i], &given[i]);
 		EXPECT_CALLS(test, "e", "", "", "");
 	}
+}
+
+static void memory_runs_out_at_registration(struct kunit *test)
+{
+	kpt_need_failslab(test);
+	run_out_at_registration(test);
+}
+
+static void memory_runs_out_at_registration_under_load(struct kunit *test)
+{
+	kpt_need_failslab(test);
+	kpt_begin_load(test, TARGET->call, TARGET->result, TARGET->result);
+	run_out_at_registration(test);
+	kpt_expect_load(test);
 }
 
 static void memory_runs_out_when_enabling(struct kunit *test)
@@ -147,6 +161,7 @@ static void memory_runs_out_when_disabling(struct kunit *test)
 
 static struct kunit_case kprobes_memory_cases[] = {
 	KUNIT_CASE(memory_runs_out_at_registration),
+	KUNIT_CASE(memory_runs_out_at_registration_under_load),
 	KUNIT_CASE_PARAM(memory_runs_out_when_enabling, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(memory_runs_out_when_unregistering, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(memory_runs_out_when_disabling, kpt_place_gen_params),

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Allocations of work in the background fail: of the optimizer, and of what makes a return
+ * probe's pool grow. A return probe on the work lets each allocation fail once.
+ */
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/kallsyms.h>
+#include <linux/minmax.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+
+#ifdef CONFIG_X86
+#include <asm/text-patching.h>
+#endif
+
+#include "hosts.h"
+#include "load.h"
+#include "memory.h"
+#include "optimize.h"
+#include "return_probes.h"
+#include "sleepers.h"
+
+/* Which allocation of each work fails, or 0; and whether one has failed. */
+static unsigned int failing_nth;
+static bool has_failed;
+
+static int begin_work(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	WRITE_ONCE(current->fail_nth, READ_ONCE(failing_nth));
+	return 0;
+}
+
+/* The worker's next work is somebody else's. */
+static int end_work(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	if (READ_ONCE(failing_nth) && !READ_ONCE(current->fail_nth))
+		WRITE_ONCE(has_failed, true);
+	WRITE_ONCE(current->fail_nth, 0);
+	return 0;
+}
+
+static struct kretprobe work_probe;
+
+static void unregister_work_probe(void *unused)
+{
+	unregister_kretprobe(&work_probe);
+}
+
+/* Until the end of the test, allocations of @function can be made to fail. */
+static void prepare_to_fail(struct kunit *test, const char *function)
+{
+	kpt_need_failslab(test);
+	failing_nth = 0;
+	work_probe = (struct kretprobe){
+		.kp.symbol_name = function,
+		.entry_handler = begin_work,
+		.handler = end_work,
+	};
+	ASSERT_RETURN_PROBED(test, &work_probe);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unregister_work_probe, NULL), 0);
+}
+
+static void begin_to_fail(struct kunit *test, unsigned int nth)
+{
+	KUNIT_ASSERT_LT(test, nth, 1000);	/* no work needs that many */
+	WRITE_ONCE(has_failed, false);
+	WRITE_ONCE(failing_nth, nth);
+}
+
+/* Returns whether an allocation has failed since begin_to_fail(). */
+static bool end_to_fail(void)
+{
+	WRITE_ONCE(failing_nth, 0);
+	return READ_ONCE(has_failed);
+}
+
+#ifdef CONFIG_OPTPROBES
+/* Free the page of the detour that a jump at TARGET leads to: the next detour needs one. */
+static void free_detour_page(struct kunit *test)
+{
+#ifdef CONFIG_X86
+	unsigned long timeout = jiffies + 20 * HZ, detour;
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	char name[KSYM_SYMBOL_LEN];
+
+	ASSERT_REGISTERED(test, a);
+	ASSERT_OPTIMIZED(test, a);
+	detour = (unsigned long)a->addr + JMP32_INSN_SIZE + *(s32 *)(a->addr + 1);
+	unregister_kprobe(a);
+	do {
+		KUNIT_ASSERT_TRUE(test, time_before(jiffies, timeout));
+		msleep(20);
+		sprint_symbol_no_offset(name, detour);
+	} while (str_has_prefix(name, "kprobe"));
+#endif
+}
+
+/* Without memory there is no jump. The breakpoint does what it did. */
+static void run_out_for_jump(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	struct kprobe *b = kpt_post_probe('b', TARGET->symbol);
+	unsigned int refused = 0;
+	bool failed = true;
+
+	free_detour_page(test);
+	for (unsigned int nth = 1; failed; nth++) {
+		a->addr = NULL;
+		b->addr = NULL;
+		begin_to_fail(test, nth);
+		ASSERT_REGISTERED(test, a);
+		ASSERT_REGISTERED(test, b);
+		wait_for_kprobe_optimizer();
+		failed = end_to_fail();
+		refused += !kprobe_optimized(a);
+		KUNIT_EXPECT_TRUE_MSG(test, failed || kprobe_optimized(a), "allocation %u", nth);
+		EXPECT_CALL(test, TARGET, "baB");
+		unregister_kprobe(a);
+		unregister_kprobe(b);
+		KUNIT_EXPECT_MEMEQ(test, kpt_text(TARGET), kpt_unprobed_text[0], TEXT_BYTES);
+		EXPECT_CALL(test, TARGET, "");
+	}
+	kunit_info(test, "%u allocations were needed\n", refused);
+	if (IS_ENABLED(CONFIG_X86))
+		KUNIT_EXPECT_GT(test, refused, 1);
+}
+
+static void memory_runs_out_for_jump(struct kunit *test)
+{
+	prepare_to_fail(test, "optimizer_run");
+	run_out_for_jump(test);
+}
+
+static void memory_runs_out_for_jump_under_load(struct kunit *test)
+{
+	prepare_to_fail(test, "optimizer_run");
+	kpt_begin_load(test, TARGET->call, TARGET->result, TARGET->result);
+	run_out_for_jump(test);
+	kpt_expect_load(test);
+}
+#endif
+
+/*
+ * A pool that cannot grow misses calls, and counts them. It grows at a later call that
+ * finds it short.
+ */
+static void memory_runs_out_when_pool_grows(struct kunit *test)
+{
+	unsigned int initial = max(10, 2 * num_possible_cpus());
+	unsigned int refused = 0;
+	struct kretprobe *r;
+	bool failed = true;
+	int missed;
+
+	if (IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK) || 3 * initial > ARRAY_SIZE(kpt_sleepers))
+		kunit_skip(test, "the pool does not grow, or has too many instances already");
+	prepare_to_fail(test, "kretprobe_pool_work");
+	for (unsigned int nth = 1; failed; nth++) {
+		memset(kpt_test_kretprobe('r'), 0, sizeof(struct test_kretprobe));
+		r = kpt_return_probe('r', HOST->symbol);
+		ASSERT_RETURN_PROBED(test, r);
+		begin_to_fail(test, nth);
+		for (unsigned int i = 0; i < initial + 3; i++) {
+			kpt_start_task(test, HOST, kpt_sleep_inside);
+			msleep(5);
+		}
+		failed = end_to_fail();
+		missed = r->nmissed;
+		refused += !!missed;
+		/* some allocations are optional */
+		if (!failed || missed)
+			KUNIT_EXPECT_EQ_MSG(test, missed, failed ? 3 : 0, "allocation %u", nth);
+
+		kpt_start_task(test, HOST, kpt_sleep_inside);
+		msleep(20);
+		kpt_start_sleepers(test, HOST, 5);
+		KUNIT_EXPECT_EQ_MSG(test, r->nmissed, missed ? missed + 1 : 0, "allocation %u", nth);
+		EXPECT_SLEEPERS_RETURN(test);
+		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns),
+				initial + 9 - r->nmissed);
+		unregister_kretprobe(r);
+	}
+	kunit_info(test, "%u allocations were needed\n", refused);
+	KUNIT_EXPECT_GT(test, refused, 1);
+}
+
+static struct kunit_case kprobes_memory_work_cases[] = {
+#ifdef CONFIG_OPTPROBES
+	KUNIT_CASE_SLOW(memory_runs_out_for_jump),
+	KUNIT_CASE_SLOW(memory_runs_out_for_jump_under_load),
+#endif
+	KUNIT_CASE_SLOW(memory_runs_out_when_pool_grows),
+	{ }
+};
+
+static struct kunit_suite kprobes_memory_work_suite = {
+	.name = "kprobes-memory-work",
+	.suite_init = kpt_start_return_suite,
+	.init = kpt_start_return_test,
+	.exit = kpt_end_return_test,
+	.test_cases = kprobes_memory_work_cases,
+};
+
+kunit_test_suite(kprobes_memory_work_suite);
