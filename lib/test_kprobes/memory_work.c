@@ -163,7 +163,7 @@ static void memory_runs_out_when_pool_grows(struct kunit *test)
 		begin_to_fail(test, nth);
 		for (unsigned int i = 0; i < initial + 3; i++) {
 			kpt_start_task(test, HOST, kpt_sleep_inside);
-			msleep(5);
+			usleep_range(5000, 6000);
 		}
 		failed = end_to_fail();
 		missed = r->nmissed;
