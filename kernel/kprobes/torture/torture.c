@@ -9,12 +9,14 @@
 
 #include <linux/delay.h>
 #include <linux/err.h>
+#include <linux/fs.h>
 #include <linux/jiffies.h>
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/torture.h>
@@ -45,21 +47,31 @@ DECLARE_RWSEM(kt_armed);
 static char *torture_type = "kprobes";
 static unsigned long end;
 static atomic_t failures;
+static bool disarmed;
 
-/* More of them would flood the log. */
+/* More of them would flood the log. They are printed again at the end of a long one. */
 #define FAILURES_PRINTED	20
+static char failure_texts[FAILURES_PRINTED][160];
 
 void kt_fail(const char *format, ...)
 {
 	struct va_format text = { .fmt = format };
+	int n = atomic_fetch_inc(&failures);
 	va_list args;
 
-	if (atomic_inc_return(&failures) > FAILURES_PRINTED)
+	if (n >= FAILURES_PRINTED)
 		return;
 	va_start(args, format);
 	text.va = &args;
-	pr_alert("!!! %pV\n", &text);
+	snprintf(failure_texts[n], sizeof(failure_texts[n]), "%pV", &text);
 	va_end(args);
+	pr_alert("!!! %s\n", failure_texts[n]);
+}
+
+/* A handler calls this: there is no hit while all probes are disarmed. */
+void kt_expect_armed(const struct target *t)
+{
+	KT_EXPECT(!READ_ONCE(disarmed), "a hit of %s", t->symbol);
 }
 
 bool kt_must_stop(void)
@@ -99,9 +111,37 @@ static void write_knob(const char *path, int value)
 	kfree(command);
 }
 
+/* The sysctl that permits jumps, as it was set. */
+static int read_optimization(void)
+{
+	struct file *file = filp_open("/proc/sys/debug/kprobes-optimization", O_RDONLY, 0);
+	char digit = '1';
+	loff_t pos = 0;
+	ssize_t n;
+
+	if (!KT_EXPECT(!IS_ERR(file), "%pe", file))
+		return 1;
+	n = kernel_read(file, &digit, 1, &pos);
+	KT_EXPECT(n == 1 && (digit == '0' || digit == '1'), "%zd", n);
+	filp_close(file, NULL);
+	return digit == '1';
+}
+
+/* Let tasks leave detours and handlers that they had entered, then expect no hits. */
+static void expect_no_hits(struct rnd_state *rnd)
+{
+	synchronize_rcu_tasks();
+	synchronize_rcu();
+	WRITE_ONCE(disarmed, true);
+	kt_sleep(rnd);
+	WRITE_ONCE(disarmed, false);
+	synchronize_rcu();
+}
+
 /* Thread: disarm and arm all probes, and let there be jumps or not. */
 static int kt_switches(void *index)
 {
+	int optimization = IS_ENABLED(CONFIG_OPTPROBES) ? read_optimization() : 0;
 	struct rnd_state rnd;
 
 	kt_seed(&rnd, (unsigned long)index);
@@ -110,7 +150,10 @@ static int kt_switches(void *index)
 			write_knob("/proc/sys/debug/kprobes-optimization", kt_below(&rnd, 2));
 		scoped_guard(rwsem_write, &kt_armed) {
 			write_knob("/sys/kernel/debug/kprobes/enabled", 0);
-			kt_sleep(&rnd);
+			if (kt_below(&rnd, 4))
+				kt_sleep(&rnd);
+			else
+				expect_no_hits(&rnd);
 			write_knob("/sys/kernel/debug/kprobes/enabled", 1);
 		}
 		atomic_long_inc(&kt_stats.switches);
@@ -118,7 +161,7 @@ static int kt_switches(void *index)
 		stutter_wait("kt_switches");
 	}
 	if (IS_ENABLED(CONFIG_OPTPROBES))
-		write_knob("/proc/sys/debug/kprobes-optimization", 1);
+		write_knob("/proc/sys/debug/kprobes-optimization", optimization);
 	torture_kthread_stopping("kt_switches");
 	return 0;
 }
@@ -133,6 +176,12 @@ static void print_stats(void)
 		pr_alert("calls in %s %lu\n", kt_context_names[i], kt_calls_in_context(i));
 	pr_alert("failures %d\n", atomic_read(&failures));
 	torture_onoff_stats();
+}
+
+static void print_failures_again(void)
+{
+	for (int i = 0; i < min(atomic_read(&failures), FAILURES_PRINTED); i++)
+		pr_alert("!!! %s\n", failure_texts[i]);
 }
 
 static int kt_print_stats(void *unused)
@@ -207,6 +256,8 @@ static void kt_cleanup(void)
 		stop_group(&groups[i]);
 	kt_hitters_exit();
 	kt_targets_exit();
+	kt_print_kinds();
+	print_failures_again();
 	print_stats();
 	pr_alert("--- End of test: %s\n",
 		 atomic_read(&failures) || torture_onoff_failures() ? "FAILURE" : "SUCCESS");

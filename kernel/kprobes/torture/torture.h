@@ -97,6 +97,7 @@ bool kt_must_stop(void);
 void kt_seed(struct rnd_state *rnd, unsigned int thread);
 u32 kt_below(struct rnd_state *rnd, u32 limit);
 void kt_sleep(struct rnd_state *rnd);
+void kt_expect_armed(const struct target *t);
 __printf(1, 2) void kt_fail(const char *format, ...);
 
 #define KT_EXPECT(condition, format, ...)				\
@@ -120,6 +121,7 @@ unsigned long kt_calls_in_context(enum kt_context context);
 
 /* Threads: probers and what disturbs them. The argument is the number of the thread. */
 int kt_windows(void *index);
+void kt_print_kinds(void);
 int kt_churn(void *index);
 int kt_deaths(void *index);
 

@@ -4,6 +4,8 @@
  * called. In between it is closed twice; from the one time to the other, each call is a
  * hit or counted as missed by each probe.
  */
+#define pr_fmt(fmt) "kprobes-torture: " fmt
+
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/percpu.h>
@@ -15,6 +17,25 @@
 
 /* The kinds of probes in a window. */
 enum kind { PROBE, POST, RETURN, VETO, JUMPER, KINDS };
+
+static const char *const kind_names[KINDS] = {
+	"pre handler", "post handler", "return", "veto", "jumper"
+};
+
+/**
+ * struct kind_counts - What was counted for the probes of a kind in all windows
+ * @hits:	Calls of the first handler.
+ * @misses:	Calls of the target that were missed.
+ * @jumps:	Windows at whose end the probe had a jump.
+ */
+static struct kind_counts {
+	atomic_long_t hits;
+	atomic_long_t misses;
+	atomic_long_t jumps;
+} kind_counts[KINDS];
+
+/* There can be no probe of this kind now. No function of the kernel returns it. */
+#define NOT_NOW		1
 
 /* What handlers do besides counting. */
 enum deed { NOTHING, NEST, REDIRECT, DEEDS };
@@ -62,6 +83,7 @@ static int window_pre(struct kprobe *kp, struct pt_regs *regs)
 	struct window_probe *w = container_of(kp, struct window_probe, kp);
 
 	this_cpu_inc(w->counts->hits);
+	kt_expect_armed(w->target);
 	switch (w->deed) {
 	case NEST:
 		kt_call(&kt_targets[(w->target - kt_targets + 1) % TARGETS], 5);
@@ -90,6 +112,7 @@ static int window_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 	struct window_probe *w = probe_of_instance(ri);
 
 	this_cpu_inc(w->counts->hits);
+	kt_expect_armed(w->target);
 	if (w->kind != VETO || this_cpu_read(w->counts->hits) % 4)
 		return 0;
 	this_cpu_inc(w->counts->vetoes);
@@ -111,7 +134,7 @@ static int register_return(struct window_probe *w, struct rnd_state *rnd)
 	return register_kretprobe(&w->rp);
 }
 #else
-static int register_return(struct window_probe *w, struct rnd_state *rnd) { return -EBUSY; }
+static int register_return(struct window_probe *w, struct rnd_state *rnd) { return NOT_NOW; }
 #endif
 
 #ifdef CONFIG_JPROBES
@@ -132,7 +155,7 @@ static int register_jumper(struct window_probe *w)
 	int err;
 
 	if (!mutex_trylock(&jumper_mutex))
-		return -EBUSY;
+		return NOT_NOW;
 	jumper = w;
 	w->jp.kp.symbol_name = w->target->symbol;
 	w->jp.entry = window_jumper;
@@ -148,11 +171,11 @@ static void unregister_jumper(struct window_probe *w)
 	mutex_unlock(&jumper_mutex);
 }
 #else
-static int register_jumper(struct window_probe *w) { return -EBUSY; }
+static int register_jumper(struct window_probe *w) { return NOT_NOW; }
 static void unregister_jumper(struct window_probe *w) { }
 #endif
 
-/* Returns -EBUSY if there can be no probe of this kind now. */
+/* Returns NOT_NOW if there can be no probe of this kind now. */
 static int register_window_probe(struct window_probe *w, struct rnd_state *rnd)
 {
 	switch (w->kind) {
@@ -234,25 +257,29 @@ static void expect_ends(const struct window_probe *w, struct window_counts sum)
 	}
 }
 
-/* Sleep while the target is called, disabling and enabling the probes in between. */
-static void let_it_be_called(struct window_probe *probes, unsigned int n, struct rnd_state *rnd)
+static void expect_calls(struct window_probe *w, struct window_counts sum,
+			 unsigned long missed, unsigned long calls)
 {
-	if (kt_below(rnd, 2)) {
-		kt_sleep(rnd);
-		return;
-	}
-	for (unsigned int i = 0; i < n; i++) {
-		KT_EXPECT(!disable_kprobe(kprobe_of(&probes[i])), "%s", probes[i].target->symbol);
-		kt_sleep(rnd);
-		KT_EXPECT(!enable_kprobe(kprobe_of(&probes[i])), "%s", probes[i].target->symbol);
-	}
+	struct kind_counts *kind = &kind_counts[w->kind];
+
+	KT_EXPECT(sum.hits + missed == calls,
+		  "%s: %lu calls, kind %u, deed %u: %lu hits, %lu missed",
+		  w->target->symbol, calls, w->kind, w->deed, sum.hits, missed);
+	expect_ends(w, sum);
+	atomic_long_add(sum.hits, &kind->hits);
+	atomic_long_add(missed, &kind->misses);
+	atomic_long_add(kprobe_optimized(kprobe_of(w)), &kind->jumps);
+	if (sum.hits)
+		atomic_long_inc(&kt_stats.windows);
 }
 
 /*
- * Each of the registered probes sees each call. What was counted before the window does
- * not add up: a probe may be linked to its site between the pre and the post handlers.
+ * Each of the registered probes sees each call, except for the @disabled one, which sees
+ * none. What was counted before the window does not add up: a probe may be linked to its
+ * site between the pre and the post handlers.
  */
-static void count_calls(struct window_probe *probes, unsigned int n, struct rnd_state *rnd)
+static void count_calls(struct window_probe *probes, unsigned int n, struct rnd_state *rnd,
+			const struct window_probe *disabled)
 {
 	struct target *t = probes[0].target;
 	struct window_counts before[PROBES];
@@ -275,15 +302,34 @@ static void count_calls(struct window_probe *probes, unsigned int n, struct rnd_
 		sum.ends -= before[i].ends;
 		sum.vetoes -= before[i].vetoes;
 		missed[i] = misses_of(&probes[i]) - missed[i];
-		KT_EXPECT(sum.hits + missed[i] == calls,
-			  "%s: %lu calls, probe %u of %u (kind %u, deed %u): %lu hits, %lu missed",
-			  t->symbol, calls, i, n, probes[i].kind, probes[i].deed, sum.hits,
-			  missed[i]);
-		expect_ends(&probes[i], sum);
-		if (sum.hits)
-			atomic_long_inc(&kt_stats.windows);
+		if (&probes[i] == disabled)
+			KT_EXPECT(!sum.hits && !sum.ends, "%s, kind %u is disabled: %lu hits, %lu ends",
+				  t->symbol, probes[i].kind, sum.hits, sum.ends);
+		else
+			expect_calls(&probes[i], sum, missed[i], calls);
 	}
 	kt_open(t);
+}
+
+/* A disabled probe sees no call, an enabled one each call again; the others see all. */
+static void disable_and_enable(struct window_probe *probes, unsigned int n,
+			       struct rnd_state *rnd)
+{
+	struct window_probe *w = &probes[kt_below(rnd, n)];
+
+	KT_EXPECT(!disable_kprobe(kprobe_of(w)), "%s", w->target->symbol);
+	count_calls(probes, n, rnd, w);
+	KT_EXPECT(!enable_kprobe(kprobe_of(w)), "%s", w->target->symbol);
+	count_calls(probes, n, rnd, NULL);
+}
+
+void kt_print_kinds(void)
+{
+	for (unsigned int i = 0; i < KINDS; i++)
+		pr_alert("kind %s: %ld hits, %ld misses, %ld jumps\n", kind_names[i],
+			 atomic_long_read(&kind_counts[i].hits),
+			 atomic_long_read(&kind_counts[i].misses),
+			 atomic_long_read(&kind_counts[i].jumps));
 }
 
 static unsigned long hits_and_ends(struct window_probe *w)
@@ -324,6 +370,15 @@ static unsigned int choose_probes(struct window_probe *probes, struct target *t,
 	return n;
 }
 
+/* A jump takes a grace period of RCU-tasks. Some windows have one, and some do not. */
+static void let_settle(struct rnd_state *rnd)
+{
+	if (kt_below(rnd, 3))
+		kt_sleep(rnd);
+	else
+		schedule_timeout_uninterruptible(HZ / 2);
+}
+
 static void run_window(struct window_probe *probes, struct rnd_state *rnd)
 {
 	struct target *t = kt_claim(rnd);
@@ -333,14 +388,15 @@ static void run_window(struct window_probe *probes, struct rnd_state *rnd)
 	for (n = 0; n < wanted; n++) {
 		int err = register_window_probe(&probes[n], rnd);
 
-		KT_EXPECT(!err || err == -EBUSY, "%s, kind %u: %d", t->symbol, probes[n].kind, err);
+		KT_EXPECT(!err || err == NOT_NOW, "%s, kind %u: %d", t->symbol, probes[n].kind, err);
 		if (err)
 			break;
 	}
 	if (n) {
-		kt_sleep(rnd);
-		count_calls(probes, n, rnd);
-		let_it_be_called(probes, n, rnd);
+		let_settle(rnd);
+		count_calls(probes, n, rnd, NULL);
+		if (kt_below(rnd, 2))
+			disable_and_enable(probes, n, rnd);
 	}
 	for (unsigned int i = 0; i < n; i++) {
 		unregister_window_probe(&probes[i]);
