@@ -229,7 +229,7 @@ def shares(sizes, number):
     """Divide number among files by their sizes, but give each one at least two, as far as it has them."""
     share = {name: min(2, size) for name, size in sizes.items()}
     while sum(share.values()) < min(number, sum(sizes.values())):
-        # the one that is furthest behind
+        # the one whose share is the smallest
         name = max((n for n in sizes if share[n] < sizes[n]), key=lambda n: (sizes[n] / (share[n] + 1), n))
         share[name] += 1
     return share

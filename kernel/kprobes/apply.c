@@ -44,9 +44,8 @@ static bool site_has_post_handler(const struct kprobe_site *site)
  * no probe has a post handler.
  *
  * A hit on another CPU reads @only without a lock and follows it to a probe that may just
- * have been linked. The release pairs with the address dependency from the READ_ONCE() in
- * kprobe_call_pre_handlers(). It is not implied by list_add_rcu(), which orders only what
- * is before it. A hit sees the other fields in any order.
+ * have been linked. list_add_rcu() does not order that, only what is before it. A hit sees
+ * the other fields in any order.
  */
 static void site_update_handlers(struct kprobe_site *site)
 {
@@ -57,6 +56,7 @@ static void site_update_handlers(struct kprobe_site *site)
 		if (kprobe_disabled(only) || !only->pre_handler)
 			only = NULL;
 	}
+	/* Pairs with the address dependency in kprobe_call_pre_handlers(). */
 	smp_store_release(&site->only, only);
 	WRITE_ONCE(site->direct, only ? only->number : 0);
 	WRITE_ONCE(site->has_post, site_has_post_handler(site));

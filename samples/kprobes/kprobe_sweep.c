@@ -12,7 +12,7 @@
  * runs one of these commands, and logs the results, a line "NAME VALUE" for each:
  *
  *	pre FIRST STEP		probes with a pre handler at the instructions FIRST,
- *				FIRST + STEP, FIRST + 2 * STEP ..., 30,000 at the most;
+ *				FIRST + STEP, FIRST + 2 * STEP ..., 30,000 at most;
  *				those that are refused are counted by their errors
  *	post FIRST STEP		the same with pre and post handlers
  *	three FIRST STEP	the same with three probes at each instruction
@@ -42,7 +42,7 @@
 #include "read_text.h"
 
 #define CROWD		30000U	/* places with probes at a time */
-#define PER_PLACE	3	/* probes at a place, at the most */
+#define PER_PLACE	3	/* probes at a place, at most */
 #define NAMED		20	/* faults that are logged with their addresses */
 
 static unsigned long base;
@@ -242,7 +242,8 @@ static void sweep_choose(const struct sweep_kind *kind, unsigned int first, unsi
 	memset(refused, 0, sizeof(refused));
 	for (unsigned int i = first; i < end; i += step) {
 		unsigned long addr = places->addrs[i];
-		int err = kind->returns ? sweep_try_return(addr) : sweep_try_probe(addr, kind->post);
+		int err = kind->returns ? sweep_try_return(addr) :
+					  sweep_try_probe(addr, kind->post);
 
 		if (err)
 			refused[-err]++;

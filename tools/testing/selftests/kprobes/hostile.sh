@@ -92,7 +92,8 @@ random_definitions_are_refused() {	# FILE
 
 long_lines_are_refused() {
 	for length in 1000 4095 4096 4097 20000; do
-		{ printf 'p:kprobes/h '; head -c $length /dev/zero | tr '\0' a; echo; } >"$output.event"
+		{ printf 'p:kprobes/h '; head -c $length /dev/zero | tr '\0' a; echo; } \
+			>"$output.event"
 		! cat "$output.event" >>$tracing/kprobe_events 2>/dev/null || return
 	done
 	nothing_is_left
