@@ -17,7 +17,7 @@ help:
 	@echo 'make bench         both measured, side by side: 10 minutes; QUICK=1: 5 minutes'
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make torture       probes under load for MINUTES=60; DEBUG=1: with sanitizers'
-	@echo 'make sweep         all instructions of the kernel are probed (an hour); SHARE=1/50: 2 minutes'
+	@echo 'make sweep         all instructions of the kernel are probed (3 hours); SHARE=1/50: 4 minutes'
 	@echo 'make mutants       do the tests notice one wrong line? 160 times: an hour; SEED=, NUMBER='
 	@echo 'make kcsan         data races: KUnit, selftests, torture for MINUTES=10 (50 minutes)'
 	@echo 'make modes         jumps in kernels that are preempted or compiled in other ways'
