@@ -403,6 +403,8 @@ static void kprobe_restore_fields(struct kprobe *p, const struct kprobe_site *si
  * @kps: The probes. The call clears @addr of a probe that is not registered.
  * @num: The number of probes. Nothing is done if it is not positive.
  *
+ * A NULL pointer in the array is passed over.
+ *
  * After the call no handler of the probes runs or will run, and the caller may
  * free them. A call from a handler, or from code that must not sleep, triggers a
  * warning and has no other effect.
@@ -419,15 +421,16 @@ void unregister_kprobes(struct kprobe **kps, int num)
 		return;
 	scoped_guard(mutex, &kprobe_mutex) {
 		for (int i = 0; i < num; i++) {
-			struct kprobe_site *site = site_of_probe(kps[i]);
+			struct kprobe *p = kps[i];
+			struct kprobe_site *site = p ? site_of_probe(p) : NULL;
 
 			if (site) {
 				found = true;
-				kprobe_restore_fields(kps[i], site);
-				list_del_rcu(&kps[i]->list);
+				kprobe_restore_fields(p, site);
+				list_del_rcu(&p->list);
 				site_add_to_batch(site, &batch);
-			} else if (!kprobe_is_unlinked(kps[i])) {
-				kps[i]->addr = NULL;
+			} else if (p && !kprobe_is_unlinked(p)) {
+				p->addr = NULL;
 			}
 			cond_resched_tasks_rcu_qs();
 		}
@@ -438,10 +441,16 @@ void unregister_kprobes(struct kprobe **kps, int num)
 
 	kprobes_wait_for_handlers();
 	for (int i = 0; i < num; i++)
-		if (kprobe_is_unlinked(kps[i]))
+		if (kps[i] && kprobe_is_unlinked(kps[i]))
 			INIT_LIST_HEAD(&kps[i]->list);
 }
 EXPORT_SYMBOL_GPL(unregister_kprobes);
+
+static bool kprobe_is_site(struct kprobe *kp)
+{
+	guard(preempt_notrace)();
+	return kp->addr && get_kprobe(kp->addr) == kp;
+}
 
 /* A site's own kprobe cannot be unregistered: disable the caller's probes there. */
 static bool kprobes_disable_if_site(struct kprobe *kp)
@@ -450,7 +459,7 @@ static bool kprobes_disable_if_site(struct kprobe *kp)
 	LIST_HEAD(batch);
 
 	guard(mutex)(&kprobe_mutex);
-	if (!kp->addr || get_kprobe(kp->addr) != kp)
+	if (!kprobe_is_site(kp))
 		return false;
 	list_for_each_entry(p, &kp->list, list)
 		WRITE_ONCE(p->flags, p->flags | KPROBE_FLAG_DISABLED);
@@ -465,11 +474,13 @@ static bool kprobes_disable_if_site(struct kprobe *kp)
  *	be probed passes the result of get_kprobe(): the call then disables the
  *	probes there, and their owners still have to unregister them.
  *
- * Context: See unregister_kprobes().
+ * Context: See unregister_kprobes(). An architecture that passes the result of
+ *	get_kprobe() may be in an exception of the probed code, with interrupts off:
+ *	sh is.
  */
 void unregister_kprobe(struct kprobe *p)
 {
-	if (kprobes_must_not_wait() || !kprobes_disable_if_site(p))
+	if (!p || kprobes_called_by_handler() || !kprobe_is_site(p) || !kprobes_disable_if_site(p))
 		unregister_kprobes(&p, 1);
 }
 EXPORT_SYMBOL_GPL(unregister_kprobe);

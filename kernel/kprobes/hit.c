@@ -230,6 +230,18 @@ notrace void __kprobes kprobe_busy_end(void)
 }
 
 /**
+ * kprobes_called_by_handler() - Check for a handler that changes probes
+ *
+ * Context: Any.
+ * Return: true in a handler, and in an interrupt in one.
+ */
+bool kprobes_called_by_handler(void)
+{
+	guard(preempt_notrace)();
+	return kprobe_running();
+}
+
+/**
  * kprobes_must_not_wait() - Check for a caller that must not change probes
  *
  * Registration takes mutexes, and waits for handlers, for readers of RCU and for other
@@ -241,10 +253,8 @@ notrace void __kprobes kprobe_busy_end(void)
  */
 bool kprobes_must_not_wait(void)
 {
-	if (in_atomic() || irqs_disabled() || rcu_preempt_depth())
-		return true;
-	guard(preempt_notrace)();
-	return kprobe_running();
+	return in_atomic() || irqs_disabled() || rcu_preempt_depth() ||
+	       kprobes_called_by_handler();
 }
 
 /**

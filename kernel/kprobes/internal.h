@@ -312,6 +312,7 @@ bool kprobes_enabled(void);
 int kprobes_set_enabled(bool on);
 
 /* hit.c */
+bool kprobes_called_by_handler(void);
 bool kprobes_must_not_wait(void);
 void kprobes_wait_for_handlers(void);
 void kprobes_wait_for_tasks(void);
