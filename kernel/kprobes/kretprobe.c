@@ -175,7 +175,7 @@ static int kretprobes_unregister_entries(struct kprobe **kps, int num)
 
 	unregister_kprobes(kps, num);
 	for (int i = 0; i < num; i++)
-		if (kps[i]->addr)
+		if (kps[i] && kps[i]->addr)
 			kps[found++] = kps[i];
 	return found;
 }
@@ -207,7 +207,7 @@ void unregister_kretprobes(struct kretprobe **rps, int num)
 	}
 	/* Unregistering them one by one is slower, but needs no memory. */
 	for (int i = 0; i < num; i++) {
-		struct kprobe *kp = &rps[i]->kp;
+		struct kprobe *kp = rps[i] ? &rps[i]->kp : NULL;
 
 		kretprobes_stop(&kp, kretprobes_unregister_entries(&kp, 1));
 	}

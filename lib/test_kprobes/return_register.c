@@ -299,6 +299,21 @@ static void unregistered_return_probe_is_ignored(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, r->kp.addr);
 }
 
+static void hole_in_return_array_is_passed_over(struct kunit *test)
+{
+	struct kretprobe *r = kpt_return_probe('r', TARGET->symbol);
+	struct kretprobe *all[] = { NULL, r, NULL };
+
+	KUNIT_EXPECT_EQ(test, register_kretprobes(all, ARRAY_SIZE(all)), -EINVAL);
+	unregister_kretprobes(all, ARRAY_SIZE(all));
+	r->kp.addr = NULL;
+	ASSERT_RETURN_PROBED(test, r);
+	EXPECT_CALL(test, TARGET, "rR");
+	unregister_kretprobes(all, ARRAY_SIZE(all));
+	KUNIT_EXPECT_FALSE(test, kpt_is_linked(&r->kp));
+	EXPECT_CALL(test, TARGET, "");
+}
+
 static struct kunit_case kretprobes_register_cases[] = {
 	KUNIT_CASE_PARAM(return_probe_is_disabled_and_enabled, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(return_probe_has_an_address, kpt_place_gen_params),
@@ -311,6 +326,7 @@ static struct kunit_case kretprobes_register_cases[] = {
 	KUNIT_CASE(refused_return_probe_leaves_no_instances),
 	KUNIT_CASE(return_probe_is_registered_once),
 	KUNIT_CASE_PARAM(unregistered_return_probe_is_ignored, kpt_place_gen_params),
+	KUNIT_CASE(hole_in_return_array_is_passed_over),
 	{ }
 };
 

@@ -63,6 +63,21 @@ static void probes_of_an_unregistered_site_are_disabled(struct kunit *test)
 	EXPECT_CALL(test, place, "baB");
 }
 
+/* An error path may pass the array that was refused for its hole. */
+static void hole_in_array_is_passed_over(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	struct kprobe *all[] = { NULL, a, NULL };
+
+	KUNIT_EXPECT_EQ(test, register_kprobes(all, ARRAY_SIZE(all)), -EINVAL);
+	unregister_kprobes(all, ARRAY_SIZE(all));
+	a->addr = NULL;
+	ASSERT_REGISTERED(test, a);
+	unregister_kprobes(all, ARRAY_SIZE(all));
+	KUNIT_EXPECT_FALSE(test, kpt_is_linked(a));
+	EXPECT_CALL(test, TARGET, "");
+}
+
 static int linger_before(struct kprobe *kp, struct pt_regs *regs)
 {
 	kpt_linger();
@@ -113,6 +128,7 @@ static struct kunit_case kprobes_unregister_cases[] = {
 	KUNIT_CASE_PARAM(probes_of_an_unregistered_site_are_disabled, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(unregistering_waits_for_handlers, kpt_place_gen_params),
 	KUNIT_CASE(empty_batch_is_ignored),
+	KUNIT_CASE(hole_in_array_is_passed_over),
 	{ }
 };
 
