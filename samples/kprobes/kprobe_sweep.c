@@ -159,20 +159,29 @@ static int sweep_fault_handler(struct kprobe *p, struct pt_regs *regs, int trapn
 	return 0;
 }
 
+/* NULL if the return probe is being unregistered. */
 static struct seen *sweep_seen_return(struct kretprobe_instance *ri)
 {
-	return &container_of(get_kretprobe(ri), struct sweep_return, rp)->seen;
+	struct kretprobe *rp = get_kretprobe(ri);
+
+	return rp ? &container_of(rp, struct sweep_return, rp)->seen : NULL;
 }
 
 static int sweep_entry_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	atomic_inc(&sweep_seen_return(ri)->pre);
+	struct seen *seen = sweep_seen_return(ri);
+
+	if (seen)
+		atomic_inc(&seen->pre);
 	return 0;
 }
 
 static int sweep_return_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	atomic_inc(&sweep_seen_return(ri)->post);
+	struct seen *seen = sweep_seen_return(ri);
+
+	if (seen)
+		atomic_inc(&seen->post);
 	return 0;
 }
 
@@ -240,7 +249,7 @@ static void sweep_choose(const struct sweep_kind *kind, unsigned int first, unsi
 
 	chosen_count = 0;
 	memset(refused, 0, sizeof(refused));
-	for (unsigned int i = first; i < end; i += step) {
+	for (u64 i = first; i < end; i += step) {
 		unsigned long addr = places->addrs[i];
 		int err = kind->returns ? sweep_try_return(addr) :
 					  sweep_try_probe(addr, kind->post);
@@ -348,7 +357,8 @@ static bool sweep_post_agrees(const struct seen *seen)
 {
 	int without = atomic_read(&seen->pre) - atomic_read(&seen->post);
 
-	return without >= 0 && without <= atomic_read(&seen->faults);
+	return without >= 0 &&
+	       without <= atomic_read(&seen->faults) + atomic_read(&seen->late);
 }
 
 /* All probes at a place are hit equally often, until the first of them is unregistered. */
@@ -392,7 +402,9 @@ static int sweep_remove(void)
 	struct sums sums = { };
 
 	WRITE_ONCE(removing, true);
-	synchronize_rcu();	/* no handler has seen it false, and is not done */
+	/* No handler has seen it false, and is not done; no task is between two handlers. */
+	synchronize_rcu_tasks();
+	synchronize_rcu();
 	unregister_kprobes(kprobes, probes_count);
 	unregister_kretprobes(kretprobes, returns_count);
 	WRITE_ONCE(removing, false);
