@@ -71,7 +71,7 @@ enum kprobe_site_state {
  * A hit reads @has_post and @ops by plain accesses that may race with their WRITE_ONCE():
  * the compiler compares them in memory, and a marked access would cost an instruction. Each
  * is one byte or word, read once a decision, so the access cannot tear or be repeated. A hit
- * that sees the old value is one that was under way before.
+ * that sees the old value comes before the change, for all that its CPU knows.
  *
  * Invariant: a site is in the ordered index from its creation until it is freed, and
  * in the hash unless it is gone. The hash has at most one site for an address.

@@ -83,7 +83,8 @@ static int kretprobe_instance_init(void *object, void *context)
 
 	ri->chunk = context;
 	ri->pool = ri->chunk->pool;
-	ri->rp = ri->pool->rp;
+	/* NULL if the probe is unregistered while its pool grows: then no hit comes. */
+	ri->rp = READ_ONCE(ri->pool->rp);
 	return 0;
 }
 

@@ -175,7 +175,8 @@ static void memory_runs_out_when_pool_grows(struct kunit *test)
 		kpt_start_task(test, HOST, kpt_sleep_inside);
 		msleep(20);
 		kpt_start_sleepers(test, HOST, 5);
-		KUNIT_EXPECT_EQ_MSG(test, r->nmissed, missed ? missed + 1 : 0, "allocation %u", nth);
+		KUNIT_EXPECT_EQ_MSG(test, r->nmissed, missed ? missed + 1 : 0,
+				    "allocation %u", nth);
 		EXPECT_SLEEPERS_RETURN(test);
 		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns),
 				initial + 9 - r->nmissed);
