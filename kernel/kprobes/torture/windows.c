@@ -303,7 +303,8 @@ static void count_calls(struct window_probe *probes, unsigned int n, struct rnd_
 		sum.vetoes -= before[i].vetoes;
 		missed[i] = misses_of(&probes[i]) - missed[i];
 		if (&probes[i] == disabled)
-			KT_EXPECT(!sum.hits && !sum.ends, "%s, kind %u is disabled: %lu hits, %lu ends",
+			KT_EXPECT(!sum.hits && !sum.ends,
+				  "%s, kind %u is disabled: %lu hits, %lu ends",
 				  t->symbol, probes[i].kind, sum.hits, sum.ends);
 		else
 			expect_calls(&probes[i], sum, missed[i], calls);
