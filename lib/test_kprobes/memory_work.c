@@ -123,7 +123,7 @@ static void run_out_for_jump(struct kunit *test)
 	}
 	kunit_info(test, "%u allocations were needed\n", refused);
 	if (IS_ENABLED(CONFIG_X86))
-		KUNIT_EXPECT_GT(test, refused, 1);
+		KUNIT_EXPECT_GT(test, refused, 0);
 }
 
 static void memory_runs_out_for_jump(struct kunit *test)
@@ -141,6 +141,21 @@ static void memory_runs_out_for_jump_under_load(struct kunit *test)
 }
 #endif
 
+/* Make calls until one is not missed. Returns their number. */
+static unsigned int tasks_until_pool_grows(struct kunit *test, const struct kretprobe *r)
+{
+	unsigned int tasks = 0;
+	int missed;
+
+	do {
+		missed = r->nmissed;
+		kpt_start_task(test, HOST, kpt_sleep_inside);
+		KUNIT_ASSERT_LT(test, ++tasks, 50);
+		msleep(20);
+	} while (r->nmissed != missed);
+	return tasks;
+}
+
 /*
  * A pool that cannot grow misses calls, and counts them. It grows at a later call that
  * finds it short.
@@ -149,6 +164,7 @@ static void memory_runs_out_when_pool_grows(struct kunit *test)
 {
 	unsigned int initial = max(10, 2 * num_possible_cpus());
 	unsigned int refused = 0;
+	unsigned int tasks;
 	struct kretprobe *r;
 	bool failed = true;
 	int missed;
@@ -168,18 +184,15 @@ static void memory_runs_out_when_pool_grows(struct kunit *test)
 		failed = end_to_fail();
 		missed = r->nmissed;
 		refused += !!missed;
-		/* some allocations are optional */
-		if (!failed || missed)
-			KUNIT_EXPECT_EQ_MSG(test, missed, failed ? 3 : 0, "allocation %u", nth);
+		KUNIT_EXPECT_LE_MSG(test, missed, 3, "allocation %u", nth);
 
-		kpt_start_task(test, HOST, kpt_sleep_inside);
-		msleep(20);
+		tasks = initial + 3 + tasks_until_pool_grows(test, r);
+		missed = r->nmissed;
 		kpt_start_sleepers(test, HOST, 5);
-		KUNIT_EXPECT_EQ_MSG(test, r->nmissed, missed ? missed + 1 : 0,
-				    "allocation %u", nth);
+		KUNIT_EXPECT_EQ_MSG(test, r->nmissed, missed, "allocation %u", nth);
 		EXPECT_SLEEPERS_RETURN(test);
 		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns),
-				initial + 9 - r->nmissed);
+				tasks + 5 - missed);
 		unregister_kretprobe(r);
 	}
 	kunit_info(test, "%u allocations were needed\n", refused);
