@@ -3,6 +3,10 @@
 # For guests whose verdict consists of the results of several tests.
 parts=0
 
+boot_parameter() {	# NAME: its value on the kernel's command line
+	sed -n "s/.*$1=\([^ ]*\).*/\1/p" /proc/cmdline
+}
+
 part() {	# NAME COMMAND...: run it; its output becomes a nested test
 	parts=$((parts + 1))
 	name=$1
