@@ -6,7 +6,6 @@
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kallsyms.h>
-#include <linux/minmax.h>
 #include <linux/sched.h>
 #include <linux/string.h>
 
@@ -162,7 +161,7 @@ static unsigned int tasks_until_pool_grows(struct kunit *test, const struct kret
  */
 static void memory_runs_out_when_pool_grows(struct kunit *test)
 {
-	unsigned int initial = max(10, 2 * num_possible_cpus());
+	unsigned int initial = kpt_initial_instances();
 	unsigned int refused = 0;
 	unsigned int tasks;
 	struct kretprobe *r;

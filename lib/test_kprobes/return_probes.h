@@ -9,7 +9,9 @@
 #define _TEST_KPROBES_RETURN_PROBES_H
 
 #include <linux/atomic.h>
+#include <linux/cpumask.h>
 #include <linux/kprobes.h>
+#include <linux/minmax.h>
 
 #include <kunit/test.h>
 
@@ -52,6 +54,12 @@ struct test_kretprobe {
 	atomic_t entries;
 	atomic_t returns;
 };
+
+/* The instances that a return probe without maxactive has at first. */
+static inline unsigned int kpt_initial_instances(void)
+{
+	return max(10U, 2 * num_possible_cpus());
+}
 
 struct test_kretprobe *kpt_test_kretprobe(char name);
 struct kretprobe *kpt_return_probe(char name, const char *symbol);

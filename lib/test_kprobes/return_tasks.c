@@ -5,7 +5,6 @@
 #include <linux/err.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
-#include <linux/minmax.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
@@ -128,7 +127,7 @@ static void maxactive_is_exact(struct kunit *test)
  */
 static void pool_grows(struct kunit *test)
 {
-	unsigned int initial = max(10, 2 * num_possible_cpus());
+	unsigned int initial = kpt_initial_instances();
 	const struct host *host = test->param_value;
 	struct kretprobe *r = kpt_return_probe('r', host->symbol);
 	int missed = 0;
@@ -267,7 +266,7 @@ static int hog_thread(void *unused)
 {
 	struct recursion recursion = {
 		.host = hog.host,
-		.depth = max(10, 2 * num_possible_cpus()),
+		.depth = kpt_initial_instances(),
 	};
 
 	kprobes_test_visit(hog.host, kpt_recurse_inside, &recursion);
