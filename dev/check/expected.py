@@ -8,10 +8,11 @@ with the wildcards of fnmatch), each with one expectation a line:
     may-skip NAME # REASON  the test is skipped in some runs
     xfail NAME # REASON     the test fails (a result with XFAIL or TODO)
     warning REGEX           the kernel prints, once, a warning whose head matches
+    may-warn REGEX # REASON the kernel prints, in some runs, this one line
 
 NAME is the test's name after the names of the enclosing tests, separated by slashes.
 A result that no expectation covers is an error, and so is an expectation, other than
-may-skip, without its result.
+may-skip and may-warn, without its result.
 """
 import re
 from fnmatch import fnmatchcase
@@ -21,6 +22,7 @@ FILE = Path(__file__).resolve().parents[1] / "guest/expected"
 SECTION = re.compile(r"\[(.+)\]")
 TEST = re.compile(r"(skip|may-skip|xfail) (.+?) # (\S.*)")
 WARNING = re.compile(r"warning (\S.*)")
+MAY_WARN = re.compile(r"may-warn (\S.*?) # \S.*")
 
 
 class Expected:
@@ -29,6 +31,7 @@ class Expected:
     def __init__(self, file, boot):
         self.tests = {}         # {name: (kind, reason)}
         self.warnings = []
+        self.lines = []         # of may-warn
         here = False
         for number, line in enumerate(Path(file).read_text().split("\n"), 1):
             line = line.strip()
@@ -39,6 +42,9 @@ class Expected:
             elif match := TEST.fullmatch(line):
                 if here:
                     self.tests[match[2]] = match[1], match[3]
+            elif match := MAY_WARN.fullmatch(line):
+                if here:
+                    self.lines.append(re.compile(match[1]))
             elif match := WARNING.fullmatch(line):
                 if here:
                     self.warnings.append(re.compile(match[1]))
