@@ -3,6 +3,7 @@
  * The differential test: an instruction leaves the same with and without probes, however
  * it is run, and handlers see the registers that the CPU has when it is single-stepped.
  */
+#include <linux/cpufeature.h>
 #include <linux/kdebug.h>
 #include <linux/mm.h>
 #include <linux/notifier.h>
@@ -251,10 +252,18 @@ static bool loads_segment(const char *name)
 	return false;
 }
 
+/* LFENCE retpolines are an LFENCE and an indirect branch, which a jump must not move. */
+static bool is_lfence_retpoline(const char *name)
+{
+	return boot_cpu_has(X86_FEATURE_RETPOLINE_LFENCE) &&
+	       (strstarts(name, "form_call_") || strstarts(name, "form_jmp_") ||
+		strstarts(name, "form_lfence"));
+}
+
 /* A branch that is the first displaced instruction has no jump with post handlers. */
 static bool may_be_jumpless(const struct mode *mode, const struct snippet *form)
 {
-	return (mode->post && form->target) ||
+	return (mode->post && form->target) || is_lfence_retpoline(form->name) ||
 	       (IS_ENABLED(CONFIG_X86_32) && loads_segment(form->name)) ||
 	       match_string(jumpless, ARRAY_SIZE(jumpless), form->name) >= 0;
 }
