@@ -22,26 +22,37 @@ static unsigned int count_verdicts(const u8 *verdict, size_t n, enum verdict whi
 	return count;
 }
 
-/*
- * An armed site whose detour fits its probes is SITE_OPTIMIZING for one grace period of
- * RCU-tasks. This ends only when this task sleeps.
- */
-static bool become_optimizing(void)
-{
-	unsigned long end;
+#define OPTIMIZING_TRIES	10
 
-	wait_for_kprobe_optimizer();
-	if (!matrix_all_sites_are(SITE_JUMP) || matrix_set_probes_enabled(false) ||
-	    matrix_set_probes_enabled(true))
-		return false;
-	end = jiffies + 5 * HZ;
-	while (!matrix_all_sites_are(SITE_OPTIMIZING)) {
+static bool sites_become(enum kprobe_site_state state)
+{
+	unsigned long end = jiffies + 2 * HZ;
+
+	while (!matrix_all_sites_are(state)) {
 		if (time_after(jiffies, end))
 			return false;
 		cpu_relax();
 		cond_resched();
 	}
 	return true;
+}
+
+/*
+ * An armed site whose detour fits its probes is SITE_OPTIMIZING for one grace period of
+ * RCU-tasks. Once all probes are enabled, this ends only when this task sleeps. Before that,
+ * while it waits for the optimizer's locks, a site may get its jump: then try again.
+ */
+static bool become_optimizing(void)
+{
+	for (unsigned int i = 0; i < OPTIMIZING_TRIES; i++) {
+		wait_for_kprobe_optimizer();
+		if (!matrix_all_sites_are(SITE_JUMP) || matrix_set_probes_enabled(false) ||
+		    matrix_set_probes_enabled(true))
+			return false;
+		if (sites_become(SITE_OPTIMIZING))
+			return true;
+	}
+	return false;
 }
 
 static bool reach_state(const struct hit_path *path)
