@@ -81,7 +81,7 @@ static const struct sweep_kind kinds[] = {
 	{ .name = "pre",	.each = 1 },
 	{ .name = "post",	.each = 1,	.post = true },
 	{ .name = "three",	.each = PER_PLACE },
-	{ .name = "return",	.returns = true },
+	{ .name = "return",	.each = 1,	.returns = true },
 };
 
 /**
@@ -96,24 +96,16 @@ struct seen {
 	atomic_t pre, late, post, faults;
 };
 
-/* A probe, or a return probe. */
+/* A return probe, or a probe, which has no use for the rest of it. */
 struct sweep_probe {
-	struct kprobe kp;
-	struct seen seen;
-};
-
-struct sweep_return {
 	struct kretprobe rp;
 	struct seen seen;
 };
 
 static struct sweep_probe *probes;
 static struct kprobe *kprobes[CROWD * PER_PLACE];
+static struct kretprobe *kretprobes[CROWD * PER_PLACE];
 static unsigned int probes_count;	/* registered now */
-
-static struct sweep_return *returns;
-static struct kretprobe *kretprobes[CROWD];
-static unsigned int returns_count;	/* registered now */
 
 /* The addresses of a command that can be probed, and the other ones by error. */
 static unsigned long *chosen;
@@ -135,7 +127,7 @@ static DEFINE_MUTEX(lock);
 
 static struct seen *sweep_seen(struct kprobe *p)
 {
-	return &container_of(p, struct sweep_probe, kp)->seen;
+	return &container_of(p, struct sweep_probe, rp.kp)->seen;
 }
 
 static int sweep_pre_handler(struct kprobe *p, struct pt_regs *regs)
@@ -164,7 +156,7 @@ static struct seen *sweep_seen_return(struct kretprobe_instance *ri)
 {
 	struct kretprobe *rp = get_kretprobe(ri);
 
-	return rp ? &container_of(rp, struct sweep_return, rp)->seen : NULL;
+	return rp ? &container_of(rp, struct sweep_probe, rp)->seen : NULL;
 }
 
 static int sweep_entry_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
@@ -195,53 +187,47 @@ NOKPROBE_SYMBOL(sweep_return_handler);
 
 /* ------------------------------------------------------------ registration */
 
-static void sweep_init_probe(struct sweep_probe *probe, unsigned long addr, bool post, u32 flags)
+static int sweep_register(const struct sweep_kind *kind, unsigned int first, unsigned int n)
 {
-	*probe = (struct sweep_probe){
-		.kp.addr		= (kprobe_opcode_t *)addr,
-		.kp.pre_handler		= sweep_pre_handler,
-		.kp.post_handler	= post ? sweep_post_handler : NULL,
-		.kp.fault_handler	= post ? sweep_fault_handler : NULL,
-		.kp.flags		= flags,
-	};
+	return kind->returns ? register_kretprobes(kretprobes + first, n) :
+			       register_kprobes(kprobes + first, n);
 }
 
-static void sweep_init_return(struct sweep_return *ret, unsigned long addr, u32 flags)
+static void sweep_unregister(const struct sweep_kind *kind, unsigned int n)
 {
-	*ret = (struct sweep_return){
-		.rp.kp.addr		= (kprobe_opcode_t *)addr,
-		.rp.kp.flags		= flags,
-		.rp.entry_handler	= sweep_entry_handler,
-		.rp.handler		= sweep_return_handler,
+	if (kind->returns)
+		unregister_kretprobes(kretprobes, n);
+	else
+		unregister_kprobes(kprobes, n);
+}
+
+static void sweep_init_probe(unsigned int i, unsigned long addr, const struct sweep_kind *kind,
+			     u32 flags)
+{
+	struct kretprobe *rp = &probes[i].rp;
+
+	probes[i] = (struct sweep_probe){
+		.rp.kp.addr	= (kprobe_opcode_t *)addr,
+		.rp.kp.flags	= flags,
 	};
+	if (kind->returns) {
+		rp->entry_handler = sweep_entry_handler;
+		rp->handler = sweep_return_handler;
+	} else {
+		rp->kp.pre_handler = sweep_pre_handler;
+	}
+	if (kind->post) {
+		rp->kp.post_handler = sweep_post_handler;
+		rp->kp.fault_handler = sweep_fault_handler;
+	}
+	kprobes[i] = &rp->kp;
+	kretprobes[i] = rp;
 }
 
 /*
  * An array is registered as a whole or not at all: leave out what is refused alone. A
  * disabled probe is not armed, which is fast.
  */
-static int sweep_try_probe(unsigned long addr, bool post)
-{
-	struct sweep_probe *probe = &probes[chosen_count];
-	int err;
-
-	sweep_init_probe(probe, addr, post, KPROBE_FLAG_DISABLED);
-	err = register_kprobe(&probe->kp);
-	kprobes[chosen_count] = &probe->kp;
-	return err;
-}
-
-static int sweep_try_return(unsigned long addr)
-{
-	struct sweep_return *ret = &returns[chosen_count];
-	int err;
-
-	sweep_init_return(ret, addr, KPROBE_FLAG_DISABLED);
-	err = register_kretprobe(&ret->rp);
-	kretprobes[chosen_count] = &ret->rp;
-	return err;
-}
-
 static void sweep_choose(const struct sweep_kind *kind, unsigned int first, unsigned int step)
 {
 	const struct places *places = kind->returns ? &functions : &instructions;
@@ -251,50 +237,32 @@ static void sweep_choose(const struct sweep_kind *kind, unsigned int first, unsi
 	memset(refused, 0, sizeof(refused));
 	for (u64 i = first; i < end; i += step) {
 		unsigned long addr = places->addrs[i];
-		int err = kind->returns ? sweep_try_return(addr) :
-					  sweep_try_probe(addr, kind->post);
+		int err;
 
+		sweep_init_probe(chosen_count, addr, kind, KPROBE_FLAG_DISABLED);
+		err = sweep_register(kind, chosen_count, 1);
 		if (err)
 			refused[-err]++;
 		else
 			chosen[chosen_count++] = addr;
 		cond_resched();
 	}
-	if (kind->returns)
-		unregister_kretprobes(kretprobes, chosen_count);
-	else
-		unregister_kprobes(kprobes, chosen_count);
+	sweep_unregister(kind, chosen_count);
 }
 
-static int sweep_add_probes(const struct sweep_kind *kind)
+static int sweep_add_chosen(const struct sweep_kind *kind)
 {
-	unsigned int count = 0;
+	unsigned int n = chosen_count * kind->each;
 	int err;
 
-	for (unsigned int i = 0; i < chosen_count; i++) {
-		for (unsigned int j = 0; j < kind->each; j++, count++) {
-			sweep_init_probe(&probes[count], chosen[i], kind->post, 0);
-			kprobes[count] = &probes[count].kp;
-		}
-	}
-	err = register_kprobes(kprobes, count);
-	if (!err)
-		probes_count = count;
-	return err;
-}
-
-static int sweep_add_returns(void)
-{
-	int err;
-
-	for (unsigned int i = 0; i < chosen_count; i++) {
-		sweep_init_return(&returns[i], chosen[i], 0);
-		kretprobes[i] = &returns[i].rp;
-	}
-	err = register_kretprobes(kretprobes, chosen_count);
-	if (!err)
-		returns_count = chosen_count;
-	return err;
+	for (unsigned int i = 0; i < n; i++)
+		sweep_init_probe(i, chosen[i / kind->each], kind, 0);
+	err = sweep_register(kind, 0, n);
+	if (err)
+		return err;
+	probes_count = n;
+	added = kind;
+	return 0;
 }
 
 static int sweep_add(const struct sweep_kind *kind, unsigned int first, unsigned int step)
@@ -312,10 +280,8 @@ static int sweep_add(const struct sweep_kind *kind, unsigned int first, unsigned
 	if (!chosen_count)
 		return 0;
 	start = ktime_get();
-	err = kind->returns ? sweep_add_returns() : sweep_add_probes(kind);
+	err = sweep_add_chosen(kind);
 	pr_info("add-ms %lld\n", ktime_ms_delta(ktime_get(), start));
-	if (!err)
-		added = kind;
 	return err;
 }
 
@@ -369,30 +335,24 @@ static bool sweep_pre_agrees(const struct seen *seen, const struct seen *first)
 	return more >= 0 && more <= atomic_read(&seen->late);
 }
 
+static bool sweep_agrees(const struct seen *seen, const struct seen *first)
+{
+	/* Calls in flight have not returned. */
+	if (added->returns)
+		return atomic_read(&seen->post) <= atomic_read(&seen->pre);
+	return sweep_pre_agrees(seen, first) && (!added->post || sweep_post_agrees(seen));
+}
+
 /* No handler runs any more. */
-static void sweep_check_probes(struct sums *sums)
+static void sweep_check(struct sums *sums)
 {
 	for (unsigned int i = 0; i < probes_count; i++) {
+		const struct kretprobe *rp = &probes[i].rp;
 		const struct seen *seen = &probes[i].seen;
 		const struct seen *first = &probes[i - i % added->each].seen;
 
-		sweep_sum(sums, seen, probes[i].kp.nmissed);
-		sweep_expect(sums,
-			     sweep_pre_agrees(seen, first) &&
-			     (!added->post || sweep_post_agrees(seen)),
-			     chosen[i / added->each], seen, first);
-	}
-}
-
-/* Calls in flight have not returned. */
-static void sweep_check_returns(struct sums *sums)
-{
-	for (unsigned int i = 0; i < returns_count; i++) {
-		const struct seen *seen = &returns[i].seen;
-
-		sweep_sum(sums, seen, returns[i].rp.nmissed + returns[i].rp.kp.nmissed);
-		sweep_expect(sums, atomic_read(&seen->post) <= atomic_read(&seen->pre), chosen[i],
-			     seen, seen);
+		sweep_sum(sums, seen, rp->nmissed + rp->kp.nmissed);
+		sweep_expect(sums, sweep_agrees(seen, first), chosen[i / added->each], seen, first);
 	}
 }
 
@@ -405,14 +365,12 @@ static int sweep_remove(void)
 	/* No handler has seen it false, and is not done; no task is between two handlers. */
 	synchronize_rcu_tasks();
 	synchronize_rcu();
-	unregister_kprobes(kprobes, probes_count);
-	unregister_kretprobes(kretprobes, returns_count);
+	if (added)
+		sweep_unregister(added, probes_count);
 	WRITE_ONCE(removing, false);
 	pr_info("remove-ms %lld\n", ktime_ms_delta(ktime_get(), start));
-	sweep_check_probes(&sums);
-	sweep_check_returns(&sums);
+	sweep_check(&sums);
 	probes_count = 0;
-	returns_count = 0;
 	added = NULL;
 	pr_info("hits %llu\n", sums.pre);
 	pr_info("hits-after %llu\n", sums.post);
@@ -483,19 +441,19 @@ MODULE_PARM_DESC(run, "Write a command: pre, post, three or return FIRST STEP; r
 
 static int sweep_parse(char *text, unsigned long from, struct places *places)
 {
-	unsigned int count = count_lines(text);
+	unsigned int lines = count_lines(text);
 	int err;
 
-	places->addrs = kvcalloc(count, sizeof(*places->addrs), GFP_KERNEL);
+	places->addrs = kvcalloc(lines, sizeof(*places->addrs), GFP_KERNEL);
 	if (!places->addrs)
 		return -ENOMEM;
-	for (unsigned int i = 0; i < count; i++) {
+	for (unsigned int i = 0; i < lines; i++) {
 		err = kstrtoul(strsep(&text, "\n"), 16, &places->addrs[i]);
 		if (err)
 			return err;
 		places->addrs[i] += from;
 	}
-	places->count = count;
+	places->count = lines;
 	return 0;
 }
 
@@ -519,7 +477,6 @@ static void sweep_free(void)
 	kvfree(instructions.addrs);
 	kvfree(functions.addrs);
 	kvfree(probes);
-	kvfree(returns);
 	kvfree(chosen);
 	kvfree(saved);
 }
@@ -530,9 +487,8 @@ static int __init sweep_init(void)
 		  sweep_read(functions_file, 0, &functions);
 
 	probes = kvcalloc(CROWD * PER_PLACE, sizeof(*probes), GFP_KERNEL);
-	returns = kvcalloc(CROWD, sizeof(*returns), GFP_KERNEL);
 	chosen = kvcalloc(CROWD, sizeof(*chosen), GFP_KERNEL);
-	if (!err && !(probes && returns && chosen))
+	if (!err && !(probes && chosen))
 		err = -ENOMEM;
 	if (err) {
 		pr_err("no addresses, or no memory: %pe\n", ERR_PTR(err));
