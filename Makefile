@@ -17,7 +17,7 @@ help:
 	@echo 'make bench         both measured, side by side: 10 minutes; QUICK=1: 5 minutes'
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make torture       probes under load for MINUTES=60; DEBUG=1: with sanitizers'
-	@echo 'make sweep         all instructions of the kernel are probed (3 hours); SHARE=1/50: 4 minutes'
+	@echo 'make sweep         all instructions of the kernel are probed (3 hours); SHARE=1/50: 4 minutes; ROUNDS=pre,return'
 	@echo 'make mutants       do the tests notice one wrong line? 160 times: an hour; SEED=, NUMBER='
 	@echo 'make kcsan         data races: KUnit, selftests, torture for MINUTES=10 (50 minutes)'
 	@echo 'make modes         jumps in kernels that are preempted or compiled in other ways'
@@ -103,7 +103,8 @@ SHARE = 1
 
 sweep: build
 	@SHARE=$(SHARE) dev/kernel/initramfs guest
-	@dev/kernel/boot --timeout 20000 --memory 2G --show sweep
+	@dev/kernel/boot --timeout 20000 --memory 2G --show --name sweep$(ROUNDS:%=-%) \
+		$(ROUNDS:%=--append kp.rounds=%) sweep
 
 # All that a mutant needs is in a kernel of its own.
 mutants: tree

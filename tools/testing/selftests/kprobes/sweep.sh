@@ -4,14 +4,15 @@
 # handlers; with pre and post handlers; with return probes; with three probes at each.
 # What the kernel does meanwhile has the same results as without probes.
 #
-# usage: sweep.sh [FILE]
-# FILE has the distance of each instruction from _text, in hexadecimal digits. The default
-# is the file "share", with a part of all instructions.
+# usage: sweep.sh [ROUND]...
+# A ROUND is pre, post, return or three; the default is all of them. The file "share" has the
+# distance of each instruction from _text, in hexadecimal digits: of a part of all instructions.
 . ./lib.sh
 . ./workload.sh
 . ./measure.sh
 
-file=${1-share}
+file=share
+[ $# != 0 ] || set -- pre post return three
 crowd=30000	# of kprobe_sweep
 
 modinfo kprobe_sweep >/dev/null 2>&1 || skip_all "no module kprobe_sweep"
@@ -110,7 +111,7 @@ logged() {	# NAME
 	sed -n "s/^$1 //p" "$output.loaded"
 }
 
-plan 11
+plan $((3 + 2 * $#))
 all_functions | sed 's/^0x//' >"$output.functions"
 base=$(symbol_address _text)
 take_log >/dev/null
@@ -122,7 +123,12 @@ functions=$(logged functions)
 check "all runs without probes" run_all "$output.before"
 echo "# $(wc -l <"$output.before") results of $(grep -c '^[a-z0-9_-]*$' "$output.before") modules"
 check "the text is saved" run_sweep save
-round "pre handlers" far_apart pre "$instructions"
-round "post handlers" far_apart post "$instructions"
-round "return probes" far_apart return "$functions"
-round "three probes" side_by_side three "$instructions"
+for kind; do
+	case $kind in
+	pre) round "pre handlers" far_apart pre "$instructions" ;;
+	post) round "post handlers" far_apart post "$instructions" ;;
+	return) round "return probes" far_apart return "$functions" ;;
+	three) round "three probes" side_by_side three "$instructions" ;;
+	*) check "no round has the name $kind" false ;;
+	esac
+done
