@@ -15,7 +15,8 @@
 #include "probes.h"
 
 /* Tries for each kind of address, and the shares of kinds that take longer. */
-#define FEW		(IS_ENABLED(CONFIG_KASAN) || IS_BUILTIN(CONFIG_KPROBES_SANITY_TEST))
+#define FEW		(IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN) ||	\
+			 IS_BUILTIN(CONFIG_KPROBES_SANITY_TEST))
 #define TRIES		(FEW ? 4000 : 100000)
 #define TEXT_TRIES	(TRIES / 50)
 #define ARRAY_TRIES	(TRIES / 50)
