@@ -55,10 +55,13 @@ static void register_probes(struct churn *c, struct target *t, struct rnd_state 
 		int err;
 
 		set_probe(kp, t, rnd);
-		err = register_kprobe(kp);
-		KT_EXPECT(!err || err == -EILSEQ || err == -EINVAL || err == -EOPNOTSUPP,
-			  "%s: %d", t->symbol, err);
-		if (!err)
+		kt_begin_shortage(rnd);
+		err = kt_end_shortage(register_kprobe(kp));
+		KT_EXPECT(!err || err == -EILSEQ || err == -EINVAL || err == -EOPNOTSUPP ||
+			  err == -ENOMEM, "%s: %d", t->symbol, err);
+		if (err)
+			kt_expect_unlinked(kp);
+		else
 			c->registered[c->n++] = kp;
 	}
 }
@@ -76,50 +79,71 @@ static void flip_probes(struct churn *c, struct rnd_state *rnd)
 {
 	for (unsigned int i = 0; i < c->n; i++) {
 		struct kprobe *kp = c->registered[i];
-		int err = kt_below(rnd, 2) ? disable_kprobe(kp) : enable_kprobe(kp);
+		bool enable = kt_below(rnd, 2), was_disabled = kprobe_disabled(kp);
+		int err;
 
-		KT_EXPECT(!err, "%pS: %d", kp->addr, err);
+		kt_begin_shortage(rnd);
+		err = kt_end_shortage(enable ? enable_kprobe(kp) : disable_kprobe(kp));
+		KT_EXPECT(!err || (enable && err == -ENOMEM), "%pS: %d", kp->addr, err);
+		KT_EXPECT(kprobe_disabled(kp) == (err ? was_disabled : !enable), "%pS: %d", kp->addr, err);
 		if (!kt_below(rnd, 8))
 			kt_sleep(rnd);
 	}
 }
 
-/* Unregister all and register them again, as an array; then one by one. */
-static void replace_probes(struct churn *c, struct rnd_state *rnd)
+/* Register all probes of the array, or none if memory runs out. */
+static bool register_array(struct churn *c, struct rnd_state *rnd)
 {
 	int err;
 
+	kt_begin_shortage(rnd);
+	err = kt_end_shortage(register_kprobes(c->registered, c->n));
+	KT_EXPECT(!err || err == -ENOMEM, "%u probes: %d", c->n, err);
+	for (unsigned int i = 0; err && i < c->n; i++)
+		kt_expect_unlinked(c->registered[i]);
+	return !err;
+}
+
+static void unregister_array(struct churn *c, struct rnd_state *rnd)
+{
+	kt_begin_shortage(rnd);
+	unregister_kprobes(c->registered, c->n);
+	kt_end_shortage(0);
+}
+
+/* Unregister all and register them again, as an array; then one by one. */
+static void replace_probes(struct churn *c, struct rnd_state *rnd)
+{
 	if (!c->n)
 		return;
-	unregister_kprobes(c->registered, c->n);
+	unregister_array(c, rnd);
 	for (unsigned int i = 0; i < c->n; i++)
 		c->registered[i]->flags = 0;
-	err = register_kprobes(c->registered, c->n);
-	if (!KT_EXPECT(!err, "%u probes: %d", c->n, err))
+	if (!register_array(c, rnd))
 		return;
 	kt_sleep(rnd);
 	shuffle(c, rnd);
-	for (unsigned int i = 0; i < c->n; i++)
+	for (unsigned int i = 0; i < c->n; i++) {
+		kt_begin_shortage(rnd);
 		unregister_kprobe(c->registered[i]);
+		kt_end_shortage(0);
+	}
 }
 
 /* The entries of all targets at once, claimed by others or not. */
 static void probe_all_entries(struct churn *c, struct rnd_state *rnd)
 {
-	unsigned int n = min(PROBES, TARGETS);
-	int err;
-
-	for (unsigned int i = 0; i < n; i++) {
+	c->n = min(PROBES, TARGETS);
+	for (unsigned int i = 0; i < c->n; i++) {
 		c->kps[i] = (struct kprobe){
 			.symbol_name = kt_targets[i].symbol, .pre_handler = churn_pre,
 		};
 		c->registered[i] = &c->kps[i];
 	}
-	err = register_kprobes(c->registered, n);
-	if (!KT_EXPECT(!err, "%d", err))
+	if (!register_array(c, rnd))
 		return;
 	kt_sleep(rnd);
-	unregister_kprobes(c->registered, n);
+	unregister_array(c, rnd);
 }
 
 static void expect_refusal(struct kprobe *kp, int error)

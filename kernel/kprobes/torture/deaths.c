@@ -125,14 +125,19 @@ int kt_deaths(void *index)
 		crowd.rp.entry_handler = crowd_entry;
 		crowd.rp.handler = crowd_return;
 		crowd.rp.maxactive = kt_below(&rnd, 2 * TASKS);
-		err = register_kretprobe(&crowd.rp);
+		kt_begin_shortage(&rnd);
+		err = kt_end_shortage(register_kretprobe(&crowd.rp));
+		if (err == -ENOMEM)
+			continue;
 		if (!KT_EXPECT(!err, "%d", err))
 			break;
 		scoped_guard(rwsem_read, &kt_armed) {
 			for (unsigned int i = 0; i < 4; i++)
 				run_crowd(kt_below(&rnd, 2));
 		}
+		kt_begin_shortage(&rnd);
 		unregister_kretprobe(&crowd.rp);
+		kt_end_shortage(0);
 		stutter_wait("kt_deaths");
 	}
 	torture_kthread_stopping("kt_deaths");

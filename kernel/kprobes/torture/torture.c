@@ -172,6 +172,8 @@ static void print_stats(void)
 		 atomic_long_read(&kt_stats.churns), atomic_long_read(&kt_stats.refusals));
 	pr_alert("deaths %ld, switches %ld, flips %ld\n", atomic_long_read(&kt_stats.deaths),
 		 atomic_long_read(&kt_stats.switches), atomic_long_read(&kt_stats.flips));
+	pr_alert("shortages %ld, enomems %ld\n", atomic_long_read(&kt_stats.shortages),
+		 atomic_long_read(&kt_stats.enomems));
 	for (unsigned int i = 0; i < CONTEXTS; i++)
 		pr_alert("calls in %s %lu\n", kt_context_names[i], kt_calls_in_context(i));
 	pr_alert("failures %d\n", atomic_read(&failures));
@@ -294,6 +296,7 @@ static int __init kt_init(void)
 	end = jiffies + (unsigned long)seconds * HZ;
 	if (!torture_init_begin(torture_type, verbose))
 		return -EBUSY;
+	kt_shortages_init();
 	err = kt_targets_init() ?: kt_hitters_init();
 	for (unsigned int i = 0; i < ARRAY_SIZE(groups) && !err; i++)
 		err = start_group(&groups[i]);

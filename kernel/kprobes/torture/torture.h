@@ -15,6 +15,8 @@
 #include <linux/static_call.h>
 #include <linux/types.h>
 
+struct kprobe;
+
 /* The bodies of targets.h, of which there is a traced and a plain copy. */
 #define BODIES		8
 #define TARGETS		(2 * BODIES)
@@ -80,6 +82,8 @@ unsigned long kt_calls(const struct target *t);
  * @deaths:	Tasks have exited in a function with a return probe.
  * @switches:	All probes were disarmed and armed.
  * @flips:	Static branches and calls in the targets were changed.
+ * @shortages:	An allocation of a prober has failed.
+ * @enomems:	A prober's call has failed for that.
  */
 struct kt_stats {
 	atomic_long_t windows;
@@ -88,6 +92,8 @@ struct kt_stats {
 	atomic_long_t deaths;
 	atomic_long_t switches;
 	atomic_long_t flips;
+	atomic_long_t shortages;
+	atomic_long_t enomems;
 };
 
 extern struct kt_stats kt_stats;
@@ -118,6 +124,11 @@ int kt_hitters_init(void);
 void kt_hitters_exit(void);
 int kt_hitter(void *index);
 unsigned long kt_calls_in_context(enum kt_context context);
+
+void kt_shortages_init(void);
+void kt_begin_shortage(struct rnd_state *rnd);
+int kt_end_shortage(int err);
+void kt_expect_unlinked(const struct kprobe *kp);
 
 /* Threads: probers and what disturbs them. The argument is the number of the thread. */
 int kt_windows(void *index);

@@ -60,6 +60,7 @@ struct window_counts {
  * @deed:	What its handler does.
  * @target:	The target.
  * @counts:	The counts of each CPU.
+ * @last:	What hits_and_ends() was when the probe was gone, and so must be for good.
  * @kp:		The probe. A jumper probe begins with one.
  * @rp:		The return probe.
  * @jp:		The jumper probe.
@@ -69,6 +70,7 @@ struct window_probe {
 	enum deed deed;
 	struct target *target;
 	struct window_counts __percpu *counts;
+	unsigned long last;
 	union {
 		struct kprobe kp;
 		struct kretprobe rp;
@@ -317,11 +319,16 @@ static void disable_and_enable(struct window_probe *probes, unsigned int n,
 			       struct rnd_state *rnd)
 {
 	struct window_probe *w = &probes[kt_below(rnd, n)];
+	int err;
 
-	KT_EXPECT(!disable_kprobe(kprobe_of(w)), "%s", w->target->symbol);
+	kt_begin_shortage(rnd);
+	err = kt_end_shortage(disable_kprobe(kprobe_of(w)));
+	KT_EXPECT(!err, "%s: %d", w->target->symbol, err);
 	count_calls(probes, n, rnd, w);
-	KT_EXPECT(!enable_kprobe(kprobe_of(w)), "%s", w->target->symbol);
-	count_calls(probes, n, rnd, NULL);
+	kt_begin_shortage(rnd);
+	err = kt_end_shortage(enable_kprobe(kprobe_of(w)));
+	KT_EXPECT(!err || err == -ENOMEM, "%s: %d", w->target->symbol, err);
+	count_calls(probes, n, rnd, err ? w : NULL);
 }
 
 void kt_print_kinds(void)
@@ -340,13 +347,12 @@ static unsigned long hits_and_ends(struct window_probe *w)
 	return sum.hits + sum.ends;
 }
 
-/* No handler runs after unregistration. */
-static void expect_no_hits(struct window_probe *probes, unsigned int n,
-			   const unsigned long *before, struct rnd_state *rnd)
+/* No handler runs after unregistration, or after a registration that failed. */
+static void expect_no_hits(struct window_probe *probes, unsigned int n, struct rnd_state *rnd)
 {
 	kt_sleep(rnd);
 	for (unsigned int i = 0; i < n; i++)
-		KT_EXPECT(hits_and_ends(&probes[i]) == before[i], "%s: kind %u",
+		KT_EXPECT(hits_and_ends(&probes[i]) == probes[i].last, "%s: kind %u",
 			  probes[i].target->symbol, probes[i].kind);
 }
 
@@ -380,30 +386,52 @@ static void let_settle(struct rnd_state *rnd)
 		schedule_timeout_uninterruptible(HZ / 2);
 }
 
+/* Register probes until one cannot be. Returns how many there are. */
+static unsigned int register_window_probes(struct window_probe *probes, unsigned int wanted,
+					   struct rnd_state *rnd)
+{
+	for (unsigned int i = 0; i < wanted; i++) {
+		struct window_probe *w = &probes[i];
+		int err;
+
+		kt_begin_shortage(rnd);
+		err = kt_end_shortage(register_window_probe(w, rnd));
+		KT_EXPECT(!err || err == NOT_NOW || err == -ENOMEM, "%s, kind %u: %d",
+			  w->target->symbol, w->kind, err);
+		if (err) {
+			kt_expect_unlinked(kprobe_of(w));
+			w->last = hits_and_ends(w);
+			return i;
+		}
+	}
+	return wanted;
+}
+
+static void unregister_window_probes(struct window_probe *probes, unsigned int n,
+				     struct rnd_state *rnd)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		kt_begin_shortage(rnd);
+		unregister_window_probe(&probes[i]);
+		kt_end_shortage(0);
+		probes[i].last = hits_and_ends(&probes[i]);
+	}
+}
+
 static void run_window(struct window_probe *probes, struct rnd_state *rnd)
 {
 	struct target *t = kt_claim(rnd);
-	unsigned int wanted = choose_probes(probes, t, rnd), n;
-	unsigned long before[PROBES];
+	unsigned int wanted = choose_probes(probes, t, rnd);
+	unsigned int n = register_window_probes(probes, wanted, rnd);
 
-	for (n = 0; n < wanted; n++) {
-		int err = register_window_probe(&probes[n], rnd);
-
-		KT_EXPECT(!err || err == NOT_NOW, "%s, kind %u: %d", t->symbol, probes[n].kind, err);
-		if (err)
-			break;
-	}
 	if (n) {
 		let_settle(rnd);
 		count_calls(probes, n, rnd, NULL);
 		if (kt_below(rnd, 2))
 			disable_and_enable(probes, n, rnd);
 	}
-	for (unsigned int i = 0; i < n; i++) {
-		unregister_window_probe(&probes[i]);
-		before[i] = hits_and_ends(&probes[i]);
-	}
-	expect_no_hits(probes, n, before, rnd);
+	unregister_window_probes(probes, n, rnd);
+	expect_no_hits(probes, wanted, rnd);
 	kt_release(t);
 }
 
