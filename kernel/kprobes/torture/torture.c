@@ -29,6 +29,7 @@ torture_param(int, nwindows, 4, "Number of threads that count the hits of probes
 torture_param(int, nchurns, 2, "Number of threads that register probes anywhere in targets");
 torture_param(int, ndeaths, 1, "Number of threads with tasks that exit in probed code, 0 or 1");
 torture_param(int, nflips, 1, "Number of threads that change static branches, 0 or 1");
+torture_param(int, ndirects, 1, "Number of threads that patch entries for ftrace, 0 or 1");
 torture_param(int, nswitches, 1, "Number of threads that disarm and arm all probes, 0 or 1");
 torture_param(int, seconds, 0, "How long to torture (s), or 0: until the module is removed");
 torture_param(int, seed, 1, "What the choices of the threads follow from");
@@ -172,8 +173,9 @@ static void print_stats(void)
 		 atomic_long_read(&kt_stats.churns), atomic_long_read(&kt_stats.refusals));
 	pr_alert("deaths %ld, switches %ld, flips %ld\n", atomic_long_read(&kt_stats.deaths),
 		 atomic_long_read(&kt_stats.switches), atomic_long_read(&kt_stats.flips));
-	pr_alert("shortages %ld, enomems %ld\n", atomic_long_read(&kt_stats.shortages),
-		 atomic_long_read(&kt_stats.enomems));
+	pr_alert("shortages %ld, enomems %ld, direct calls %lu\n",
+		 atomic_long_read(&kt_stats.shortages), atomic_long_read(&kt_stats.enomems),
+		 kt_direct_calls());
 	for (unsigned int i = 0; i < CONTEXTS; i++)
 		pr_alert("calls in %s %lu\n", kt_context_names[i], kt_calls_in_context(i));
 	pr_alert("failures %d\n", atomic_read(&failures));
@@ -220,6 +222,9 @@ static struct group groups[] = {
 	{ kt_deaths, "kt_deaths", &ndeaths },
 #endif
 	{ kt_flip_branches, "kt_flip_branches", &nflips },
+#ifdef HAVE_DIRECT_CALLS
+	{ kt_call_directly, "kt_call_directly", &ndirects },
+#endif
 	{ kt_switches, "kt_switches", &nswitches },
 	{ kt_print_stats, "kt_print_stats", &nstats },
 };
@@ -285,7 +290,7 @@ static int __init kt_init(void)
 
 	if (nhitters < -1 || nhitters > (int)nr_cpu_ids || nwindows < 0 || nchurns < 0 ||
 	    ndeaths < 0 || ndeaths > 1 || nflips < 0 || nflips > 1 ||
-	    nswitches < 0 || nswitches > 1)
+	    ndirects < 0 || ndirects > 1 || nswitches < 0 || nswitches > 1)
 		return -EINVAL;
 	if (seconds < 0 || stat_interval < 0 || stutter < 0 || shuffle_interval < 0 ||
 	    onoff_holdoff < 0 || onoff_interval < 0)

@@ -125,6 +125,15 @@ void kt_hitters_exit(void);
 int kt_hitter(void *index);
 unsigned long kt_calls_in_context(enum kt_context context);
 
+/* Their trampolines are assembly code. */
+#if defined(CONFIG_X86_64) && defined(CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS)
+#define HAVE_DIRECT_CALLS
+int kt_call_directly(void *index);
+unsigned long kt_direct_calls(void);
+#else
+static inline unsigned long kt_direct_calls(void) { return 0; }
+#endif
+
 void kt_shortages_init(void);
 void kt_begin_shortage(struct rnd_state *rnd);
 int kt_end_shortage(int err);
