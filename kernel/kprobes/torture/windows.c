@@ -104,15 +104,11 @@ static void window_post(struct kprobe *kp, struct pt_regs *regs, unsigned long f
 }
 
 #ifdef CONFIG_KRETPROBES
-static struct window_probe *probe_of_instance(struct kretprobe_instance *ri)
-{
-	return container_of(get_kretprobe(ri), struct window_probe, rp);
-}
-
 static int window_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	struct window_probe *w = probe_of_instance(ri);
+	struct window_probe *w = container_of(get_kretprobe(ri), struct window_probe, rp);
 
+	*(struct window_probe **)ri->data = w;
 	this_cpu_inc(w->counts->hits);
 	kt_expect_armed(w->target);
 	if (w->kind != VETO || this_cpu_read(w->counts->hits) % 4)
@@ -121,9 +117,14 @@ static int window_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return 1;
 }
 
+/* The probe may be about to be unregistered: then get_kretprobe() no longer finds it. */
 static int window_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	this_cpu_inc(probe_of_instance(ri)->counts->ends);
+	struct window_probe *w = *(struct window_probe **)ri->data;
+	struct kretprobe *rp = get_kretprobe(ri);
+
+	this_cpu_inc(w->counts->ends);
+	KT_EXPECT(!rp || rp == &w->rp, "%s", w->target->symbol);
 	return 0;
 }
 
@@ -132,6 +133,7 @@ static int register_return(struct window_probe *w, struct rnd_state *rnd)
 	w->rp.kp.symbol_name = w->target->symbol;
 	w->rp.entry_handler = window_entry;
 	w->rp.handler = window_return;
+	w->rp.data_size = sizeof(w);
 	w->rp.maxactive = kt_below(rnd, 4);
 	return register_kretprobe(&w->rp);
 }
