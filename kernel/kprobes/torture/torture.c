@@ -8,19 +8,15 @@
 #define pr_fmt(fmt) "kprobes-torture: " fmt
 
 #include <linux/delay.h>
-#include <linux/err.h>
-#include <linux/fs.h>
 #include <linux/jiffies.h>
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
-#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/torture.h>
-#include <linux/umh.h>
 
 #include "torture.h"
 
@@ -42,13 +38,9 @@ torture_param(int, verbose, 0, "Print the beginning and end of threads");
 
 struct kt_stats kt_stats;
 
-/* Held for reading while all probes must stay armed. */
-DECLARE_RWSEM(kt_armed);
-
 static char *torture_type = "kprobes";
-static unsigned long end;
+static unsigned long begin;
 static atomic_t failures;
-static bool disarmed;
 
 /* More of them would flood the log. They are printed again at the end of a long one. */
 #define FAILURES_PRINTED	20
@@ -69,15 +61,9 @@ void kt_fail(const char *format, ...)
 	pr_alert("!!! %s\n", failure_texts[n]);
 }
 
-/* A handler calls this: there is no hit while all probes are disarmed. */
-void kt_expect_armed(const struct target *t)
-{
-	KT_EXPECT(!READ_ONCE(disarmed), "a hit of %s", t->symbol);
-}
-
 bool kt_must_stop(void)
 {
-	return torture_must_stop() || (seconds && time_after(jiffies, end));
+	return torture_must_stop() || (seconds && time_after(jiffies, begin + seconds * HZ));
 }
 
 void kt_seed(struct rnd_state *rnd, unsigned int thread)
@@ -97,74 +83,6 @@ void kt_sleep(struct rnd_state *rnd)
 	unsigned int longest = kt_below(rnd, 8) ? 5 : 500;
 
 	fsleep(kt_below(rnd, longest * USEC_PER_MSEC));
-}
-
-/* The kernel itself cannot write to files of debugfs. */
-static void write_knob(const char *path, int value)
-{
-	char *command = kasprintf(GFP_KERNEL, "echo %d >%s", value, path);
-	char *argv[4] = { "/bin/sh", "-c", command, NULL };
-	char *envp[2] = { "PATH=/bin:/sbin:/usr/bin", NULL };
-	int err;
-
-	err = command ? call_usermodehelper(argv[0], argv, envp, UMH_WAIT_PROC) : -ENOMEM;
-	KT_EXPECT(!err, "%s: %d", path, err);
-	kfree(command);
-}
-
-/* The sysctl that permits jumps, as it was set. */
-static int read_optimization(void)
-{
-	struct file *file = filp_open("/proc/sys/debug/kprobes-optimization", O_RDONLY, 0);
-	char digit = '1';
-	loff_t pos = 0;
-	ssize_t n;
-
-	if (!KT_EXPECT(!IS_ERR(file), "%pe", file))
-		return 1;
-	n = kernel_read(file, &digit, 1, &pos);
-	KT_EXPECT(n == 1 && (digit == '0' || digit == '1'), "%zd", n);
-	filp_close(file, NULL);
-	return digit == '1';
-}
-
-/* Let tasks leave detours and handlers that they had entered, then expect no hits. */
-static void expect_no_hits(struct rnd_state *rnd)
-{
-	synchronize_rcu_tasks();
-	synchronize_rcu();
-	WRITE_ONCE(disarmed, true);
-	kt_sleep(rnd);
-	WRITE_ONCE(disarmed, false);
-	synchronize_rcu();
-}
-
-/* Thread: disarm and arm all probes, and let there be jumps or not. */
-static int kt_switches(void *index)
-{
-	int optimization = IS_ENABLED(CONFIG_OPTPROBES) ? read_optimization() : 0;
-	struct rnd_state rnd;
-
-	kt_seed(&rnd, (unsigned long)index);
-	while (!kt_must_stop()) {
-		if (IS_ENABLED(CONFIG_OPTPROBES))
-			write_knob("/proc/sys/debug/kprobes-optimization", kt_below(&rnd, 2));
-		scoped_guard(rwsem_write, &kt_armed) {
-			write_knob("/sys/kernel/debug/kprobes/enabled", 0);
-			if (kt_below(&rnd, 4))
-				kt_sleep(&rnd);
-			else
-				expect_no_hits(&rnd);
-			write_knob("/sys/kernel/debug/kprobes/enabled", 1);
-		}
-		atomic_long_inc(&kt_stats.switches);
-		kt_sleep(&rnd);
-		stutter_wait("kt_switches");
-	}
-	if (IS_ENABLED(CONFIG_OPTPROBES))
-		write_knob("/proc/sys/debug/kprobes-optimization", optimization);
-	torture_kthread_stopping("kt_switches");
-	return 0;
 }
 
 static void print_stats(void)
@@ -284,28 +202,50 @@ static int start_disturbances(void)
 	return err;
 }
 
+static bool is_flag(int number)
+{
+	return number == 0 || number == 1;
+}
+
+static bool parameters_are_valid(void)
+{
+	if (nhitters < -1 || nhitters > (int)nr_cpu_ids || nwindows < 0 || nchurns < 0 ||
+	    !is_flag(ndeaths) || !is_flag(nflips) || !is_flag(ndirects) || !is_flag(nswitches)) {
+		pr_err("a number of threads is out of range\n");
+		return false;
+	}
+	if (seconds < 0 || stat_interval < 0 || stutter < 0 || shuffle_interval < 0 ||
+	    onoff_holdoff < 0 || onoff_interval < 0) {
+		pr_err("a number of seconds is negative\n");
+		return false;
+	}
+	return true;
+}
+
+static int start_groups(void)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(groups) && !err; i++)
+		err = start_group(&groups[i]);
+	return err;
+}
+
 static int __init kt_init(void)
 {
 	int err;
 
-	if (nhitters < -1 || nhitters > (int)nr_cpu_ids || nwindows < 0 || nchurns < 0 ||
-	    ndeaths < 0 || ndeaths > 1 || nflips < 0 || nflips > 1 ||
-	    ndirects < 0 || ndirects > 1 || nswitches < 0 || nswitches > 1)
-		return -EINVAL;
-	if (seconds < 0 || stat_interval < 0 || stutter < 0 || shuffle_interval < 0 ||
-	    onoff_holdoff < 0 || onoff_interval < 0)
+	if (!parameters_are_valid())
 		return -EINVAL;
 	if (nhitters == -1)
 		nhitters = num_online_cpus();
 	nstats = !!stat_interval;
-	end = jiffies + (unsigned long)seconds * HZ;
 	if (!torture_init_begin(torture_type, verbose))
 		return -EBUSY;
+	begin = jiffies;
 	kt_shortages_init();
-	err = kt_targets_init() ?: kt_hitters_init();
-	for (unsigned int i = 0; i < ARRAY_SIZE(groups) && !err; i++)
-		err = start_group(&groups[i]);
-	err = err ?: start_disturbances();
+	kt_switches_init();
+	err = kt_targets_init() ?: kt_hitters_init() ?: start_groups() ?: start_disturbances();
 	torture_init_end();
 	if (err) {
 		kt_fail("the test could not begin: %d", err);

@@ -144,5 +144,7 @@ int kt_windows(void *index);
 void kt_print_kinds(void);
 int kt_churn(void *index);
 int kt_deaths(void *index);
+int kt_switches(void *index);
+void kt_switches_init(void);
 
 #endif /* _KPROBES_TORTURE_H */
