@@ -6,6 +6,7 @@
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/limits.h>
+#include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/torture.h>
@@ -25,6 +26,19 @@ struct churn {
 	struct kprobe *registered[PROBES];
 	unsigned int n;
 };
+
+/* What a thread does next. */
+enum churn_kind { CHURN_INSIDE, CHURN_ENTRIES, CHURN_REFUSALS, CHURN_KINDS };
+
+static unsigned int churn_mix[CHURN_KINDS] = { 4, 1, 4 };
+static unsigned int churn_weights = CHURN_KINDS;
+module_param_array(churn_mix, uint, &churn_weights, 0444);
+MODULE_PARM_DESC(churn_mix, "Weights of probes inside a target, of probes at all entries, and of probes that are refused");
+
+bool kt_churn_is_valid(void)
+{
+	return kt_mix_is_valid("churn_mix", churn_mix, churn_weights, CHURN_KINDS);
+}
 
 static int churn_pre(struct kprobe *kp, struct pt_regs *regs)
 {
@@ -190,6 +204,22 @@ static void churn_target(struct churn *c, struct rnd_state *rnd)
 	kt_release(t);
 }
 
+static void churn(struct churn *c, struct rnd_state *rnd)
+{
+	switch (kt_choose(rnd, churn_mix, CHURN_KINDS)) {
+	case CHURN_INSIDE:
+		churn_target(c, rnd);
+		break;
+	case CHURN_ENTRIES:
+		probe_all_entries(c, rnd);
+		break;
+	case CHURN_REFUSALS:
+		register_bad_probes(rnd);
+		break;
+	}
+	atomic_long_inc(&kt_stats.churns);
+}
+
 /* Thread: churn in one target after the other. */
 int kt_churn(void *index)
 {
@@ -199,11 +229,7 @@ int kt_churn(void *index)
 	KT_EXPECT(c, "no memory");
 	kt_seed(&rnd, (unsigned long)index);
 	while (c && !kt_must_stop()) {
-		churn_target(c, &rnd);
-		register_bad_probes(&rnd);
-		if (!kt_below(&rnd, 4))
-			probe_all_entries(c, &rnd);
-		atomic_long_inc(&kt_stats.churns);
+		churn(c, &rnd);
 		stutter_wait("kt_churn");
 	}
 	kfree(c);

@@ -36,6 +36,9 @@ torture_param(int, onoff_holdoff, 5, "Seconds before CPUs begin to go offline an
 torture_param(int, onoff_interval, 3, "Seconds between CPUs that go offline or online, or 0");
 torture_param(int, verbose, 0, "Print the beginning and end of threads");
 
+/* Of a mix of what threads do. */
+#define MAX_WEIGHT	1000
+
 struct kt_stats kt_stats;
 
 static char *torture_type = "kprobes";
@@ -83,6 +86,36 @@ void kt_sleep(struct rnd_state *rnd)
 	unsigned int longest = kt_below(rnd, 8) ? 5 : 500;
 
 	fsleep(kt_below(rnd, longest * USEC_PER_MSEC));
+}
+
+/* Choose a number below @n, by the weight of each. */
+unsigned int kt_choose(struct rnd_state *rnd, const unsigned int *weights, unsigned int n)
+{
+	unsigned int sum = 0, i = 0;
+	u32 choice;
+
+	for (unsigned int j = 0; j < n; j++)
+		sum += weights[j];
+	for (choice = kt_below(rnd, sum); choice >= weights[i]; i++)
+		choice -= weights[i];
+	return i;
+}
+
+/* Can the parameter @name be passed to kt_choose()? @given is the number of its weights. */
+bool kt_mix_is_valid(const char *name, const unsigned int *weights, unsigned int given,
+		     unsigned int n)
+{
+	unsigned int sum = 0, largest = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		sum += weights[i];
+		largest = max(largest, weights[i]);
+	}
+	if (given == n && sum && largest <= MAX_WEIGHT)
+		return true;
+	pr_err("%s has %u weights: it needs %u from 0 to %u, not all of them 0\n",
+	       name, given, n, MAX_WEIGHT);
+	return false;
 }
 
 static void print_stats(void)
@@ -219,7 +252,7 @@ static bool parameters_are_valid(void)
 		pr_err("a number of seconds is negative\n");
 		return false;
 	}
-	return true;
+	return kt_windows_are_valid() && kt_churn_is_valid();
 }
 
 static int start_groups(void)

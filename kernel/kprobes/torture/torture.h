@@ -77,7 +77,7 @@ unsigned long kt_calls(const struct target *t);
 /**
  * struct kt_stats - How often something was done, for the statistics
  * @windows:	The handlers of a probe were called in a window.
- * @churns:	Probers have registered probes in the middle of a target.
+ * @churns:	Probers have registered probes elsewhere, or that are refused.
  * @refusals:	A registration that must fail has failed.
  * @deaths:	Tasks have exited in a function with a return probe.
  * @switches:	All probes were disarmed and armed.
@@ -102,6 +102,9 @@ extern struct rw_semaphore kt_armed;
 bool kt_must_stop(void);
 void kt_seed(struct rnd_state *rnd, unsigned int thread);
 u32 kt_below(struct rnd_state *rnd, u32 limit);
+unsigned int kt_choose(struct rnd_state *rnd, const unsigned int *weights, unsigned int n);
+bool kt_mix_is_valid(const char *name, const unsigned int *weights, unsigned int given,
+		     unsigned int n);
 void kt_sleep(struct rnd_state *rnd);
 void kt_expect_armed(const struct target *t);
 __printf(1, 2) void kt_fail(const char *format, ...);
@@ -141,8 +144,10 @@ void kt_expect_unlinked(const struct kprobe *kp);
 
 /* Threads: probers and what disturbs them. The argument is the number of the thread. */
 int kt_windows(void *index);
+bool kt_windows_are_valid(void);
 void kt_print_kinds(void);
 int kt_churn(void *index);
+bool kt_churn_is_valid(void);
 int kt_deaths(void *index);
 int kt_switches(void *index);
 void kt_switches_init(void);

@@ -8,6 +8,7 @@
 
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
+#include <linux/module.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -33,6 +34,16 @@ static struct kind_counts {
 	atomic_long_t misses;
 	atomic_long_t jumps;
 } kind_counts[KINDS];
+
+static unsigned int probe_mix[KINDS] = { 1, 1, 1, 1, 1 };
+static unsigned int probe_weights = KINDS;
+module_param_array(probe_mix, uint, &probe_weights, 0444);
+MODULE_PARM_DESC(probe_mix, "Weights of probes with a pre handler, with a post handler, of return probes, of those that ignore some calls, and of jumper probes, in windows");
+
+bool kt_windows_are_valid(void)
+{
+	return kt_mix_is_valid("probe_mix", probe_mix, probe_weights, KINDS);
+}
 
 /* There can be no probe of this kind now. No function of the kernel returns it. */
 #define NOT_NOW		1
@@ -373,7 +384,7 @@ static unsigned int choose_probes(struct window_probe *probes, struct target *t,
 		for_each_possible_cpu(cpu)
 			memset(per_cpu_ptr(counts, cpu), 0, sizeof(*counts));
 		probes[i].target = t;
-		probes[i].kind = kt_below(rnd, KINDS);
+		probes[i].kind = kt_choose(rnd, probe_mix, KINDS);
 		probes[i].deed = kt_below(rnd, n > 1 ? REDIRECT : DEEDS);
 	}
 	return n;
