@@ -195,7 +195,7 @@ static void register_bad_probes(struct rnd_state *rnd)
 
 static void churn_target(struct churn *c, struct rnd_state *rnd)
 {
-	struct target *t = kt_claim(rnd);
+	struct target *t = kt_claim(rnd, 0);
 
 	register_probes(c, t, rnd);
 	kt_sleep(rnd);

@@ -25,6 +25,12 @@ void kt_expect_armed(const struct target *t)
 	KT_EXPECT(!READ_ONCE(disarmed), "a hit of %s", t->symbol);
 }
 
+/* Whether the optimiser may put jumps in place now. */
+bool kt_jumps_are_permitted(void)
+{
+	return READ_ONCE(jumps_are_permitted);
+}
+
 /* The kernel itself cannot use files of debugfs. */
 static void arm_all(bool arm)
 {
@@ -84,7 +90,7 @@ static void expect_no_hits(struct rnd_state *rnd)
 static void flip_switches(struct rnd_state *rnd)
 {
 	if (IS_ENABLED(CONFIG_OPTPROBES))
-		permit_jumps(kt_below(rnd, 2));
+		permit_jumps(kt_below(rnd, 4));
 	guard(rwsem_write)(&kt_armed);
 	arm_all(false);
 	if (kt_below(rnd, 4))
@@ -104,7 +110,7 @@ int kt_switches(void *index)
 	while (!kt_must_stop()) {
 		flip_switches(&rnd);
 		atomic_long_inc(&kt_stats.switches);
-		kt_sleep(&rnd);
+		schedule_timeout_uninterruptible(kt_below(&rnd, 2 * HZ));
 		stutter_wait("kt_switches");
 	}
 	if (IS_ENABLED(CONFIG_OPTPROBES))

@@ -91,13 +91,13 @@ void kt_open(struct target *t)
 	WRITE_ONCE(t->closed, false);
 }
 
-/* Claim any target that nobody else has claimed. */
-struct target *kt_claim(struct rnd_state *rnd)
+/* Claim any of the targets from @first on that nobody else has claimed. */
+struct target *kt_claim(struct rnd_state *rnd, unsigned int first)
 {
 	struct target *t;
 
 	for (;;) {
-		t = &kt_targets[kt_below(rnd, TARGETS)];
+		t = &kt_targets[first + kt_below(rnd, TARGETS - first)];
 		if (mutex_trylock(&t->claim))
 			return t;
 		schedule_timeout_uninterruptible(1);
@@ -161,9 +161,9 @@ int kt_targets_init(void)
 
 	for (unsigned int i = 0; i < BODIES && !err; i++) {
 		kt_targets[i].function = kt_traced[i];
-		kt_targets[BODIES + i].function = kt_plain[i];
+		kt_targets[FIRST_PLAIN + i].function = kt_plain[i];
 		err = target_init(&kt_targets[i], "traced", i) ?:
-		      target_init(&kt_targets[BODIES + i], "plain", i);
+		      target_init(&kt_targets[FIRST_PLAIN + i], "plain", i);
 	}
 	return err;
 }

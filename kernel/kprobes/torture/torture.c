@@ -206,6 +206,17 @@ static void stop_group(struct group *group)
 	kfree(group->tasks);
 }
 
+/* A run of a minute has windows with jumps, if it has any that wait for them. */
+static void expect_jumps(void)
+{
+	unsigned long ran = (jiffies - begin) / HZ;
+
+	if (seconds)
+		ran = min_t(unsigned long, ran, seconds);
+	if (IS_ENABLED(CONFIG_OPTPROBES) && ran >= 60)
+		KT_EXPECT(kt_jumps(), "in %lu seconds", ran);
+}
+
 static void kt_cleanup(void)
 {
 	if (torture_cleanup_begin())
@@ -215,6 +226,7 @@ static void kt_cleanup(void)
 	kt_hitters_exit();
 	kt_targets_exit();
 	kt_print_kinds();
+	expect_jumps();
 	print_failures_again();
 	print_stats();
 	pr_alert("--- End of test: %s\n",

@@ -20,6 +20,7 @@ struct kprobe;
 /* The bodies of targets.h, of which there is a traced and a plain copy. */
 #define BODIES		8
 #define TARGETS		(2 * BODIES)
+#define FIRST_PLAIN	BODIES
 
 /**
  * struct target_counts - What one CPU has counted for a target
@@ -68,7 +69,7 @@ int kt_targets_init(void);
 void kt_targets_exit(void);
 int kt_flip_branches(void *unused);
 bool kt_call(struct target *t, u64 arg);
-struct target *kt_claim(struct rnd_state *rnd);
+struct target *kt_claim(struct rnd_state *rnd, unsigned int first);
 void kt_release(struct target *t);
 unsigned long kt_close(struct target *t);
 void kt_open(struct target *t);
@@ -146,10 +147,12 @@ void kt_expect_unlinked(const struct kprobe *kp);
 int kt_windows(void *index);
 bool kt_windows_are_valid(void);
 void kt_print_kinds(void);
+long kt_jumps(void);
 int kt_churn(void *index);
 bool kt_churn_is_valid(void);
 int kt_deaths(void *index);
 int kt_switches(void *index);
 void kt_switches_init(void);
+bool kt_jumps_are_permitted(void);
 
 #endif /* _KPROBES_TORTURE_H */

@@ -27,7 +27,7 @@ static const char *const kind_names[KINDS] = {
  * struct kind_counts - What was counted for the probes of a kind in all windows
  * @hits:	Calls of the first handler.
  * @misses:	Calls of the target that were missed.
- * @jumps:	Windows at whose end the probe had a jump.
+ * @jumps:	Windows in which the probe had a jump from the beginning to the end.
  */
 static struct kind_counts {
 	atomic_long_t hits;
@@ -35,14 +35,25 @@ static struct kind_counts {
 	atomic_long_t jumps;
 } kind_counts[KINDS];
 
+static atomic_long_t waits;
+
+/* A window is hurried, or waits until a jump is in place if there can be one. */
+enum window_kind { HURRIED, UNTIL_JUMP, WINDOW_KINDS };
+
 static unsigned int probe_mix[KINDS] = { 1, 1, 1, 1, 1 };
 static unsigned int probe_weights = KINDS;
 module_param_array(probe_mix, uint, &probe_weights, 0444);
 MODULE_PARM_DESC(probe_mix, "Weights of probes with a pre handler, with a post handler, of return probes, of those that ignore some calls, and of jumper probes, in windows");
 
+static unsigned int window_mix[WINDOW_KINDS] = { 1, 1 };
+static unsigned int window_weights = WINDOW_KINDS;
+module_param_array(window_mix, uint, &window_weights, 0444);
+MODULE_PARM_DESC(window_mix, "Weights of windows that are hurried, and that wait for a jump");
+
 bool kt_windows_are_valid(void)
 {
-	return kt_mix_is_valid("probe_mix", probe_mix, probe_weights, KINDS);
+	return kt_mix_is_valid("probe_mix", probe_mix, probe_weights, KINDS) &&
+	       kt_mix_is_valid("window_mix", window_mix, window_weights, WINDOW_KINDS);
 }
 
 /* There can be no probe of this kind now. No function of the kernel returns it. */
@@ -89,6 +100,22 @@ struct window_probe {
 		struct jprobe jp;
 #endif
 	};
+};
+
+/**
+ * struct window - Probes at the entry of a target
+ * @target:	The target.
+ * @probes:	The probes.
+ * @n:		How many of them are registered.
+ * @disabled:	The one that is disabled, or NULL.
+ * @waits:	Whether to wait for a jump before calls are counted.
+ */
+struct window {
+	struct target *target;
+	struct window_probe probes[PROBES];
+	unsigned int n;
+	const struct window_probe *disabled;
+	bool waits;
 };
 
 static int window_pre(struct kprobe *kp, struct pt_regs *regs)
@@ -273,7 +300,7 @@ static void expect_ends(const struct window_probe *w, struct window_counts sum)
 }
 
 static void expect_calls(struct window_probe *w, struct window_counts sum,
-			 unsigned long missed, unsigned long calls)
+			 unsigned long missed, unsigned long calls, bool jump)
 {
 	struct kind_counts *kind = &kind_counts[w->kind];
 
@@ -283,74 +310,125 @@ static void expect_calls(struct window_probe *w, struct window_counts sum,
 	expect_ends(w, sum);
 	atomic_long_add(sum.hits, &kind->hits);
 	atomic_long_add(missed, &kind->misses);
-	atomic_long_add(kprobe_optimized(kprobe_of(w)), &kind->jumps);
-	if (sum.hits)
+	if (sum.hits) {
 		atomic_long_inc(&kt_stats.windows);
+		atomic_long_add(jump, &kind->jumps);
+	}
+}
+
+/* An enabled probe of the window, or NULL. All have the same site. */
+static struct window_probe *enabled_probe(struct window *window)
+{
+	for (unsigned int i = 0; i < window->n; i++)
+		if (&window->probes[i] != window->disabled)
+			return &window->probes[i];
+	return NULL;
+}
+
+static bool has_jump(struct window *window)
+{
+	struct window_probe *w = enabled_probe(window);
+
+	return w && READ_ONCE(kprobe_of(w)->flags) & KPROBE_FLAG_OPTIMIZED;
 }
 
 /*
- * Each of the registered probes sees each call, except for the @disabled one, which sees
+ * Let the optimiser put a jump in place. Nothing is in its way but the target's code: no
+ * other prober has probes in the target. One that gets no jump is not waited for again.
+ */
+static void wait_for_jump(struct window *window)
+{
+	unsigned long timeout = jiffies + 2 * HZ;
+	struct window_probe *w = enabled_probe(window);
+
+	if (!w || !window->waits || !kt_jumps_are_permitted())
+		return;
+	atomic_long_inc(&waits);
+	while (!has_jump(window) && kt_jumps_are_permitted() && time_before(jiffies, timeout))
+		schedule_timeout_uninterruptible(1);
+	window->waits = has_jump(window);
+}
+
+/*
+ * Each of the registered probes sees each call, except for the disabled one, which sees
  * none. What was counted before the window does not add up: a probe may be linked to its
  * site between the pre and the post handlers.
  */
-static void count_calls(struct window_probe *probes, unsigned int n, struct rnd_state *rnd,
-			const struct window_probe *disabled)
+static void count_calls(struct window *window, struct rnd_state *rnd)
 {
-	struct target *t = probes[0].target;
+	struct window_probe *probes = window->probes;
+	struct target *t = window->target;
 	struct window_counts before[PROBES];
 	unsigned long calls, missed[PROBES];
+	bool jump;
 
 	/* Nobody disarms all probes meanwhile. */
 	guard(rwsem_read)(&kt_armed);
+	wait_for_jump(window);
 	calls = kt_close(t);
-	for (unsigned int i = 0; i < n; i++) {
+	jump = has_jump(window);
+	for (unsigned int i = 0; i < window->n; i++) {
 		before[i] = sum_of_counts(&probes[i]);
 		missed[i] = misses_of(&probes[i]);
 	}
 	kt_open(t);
 	kt_sleep(rnd);
 	calls = kt_close(t) - calls;
-	for (unsigned int i = 0; i < n; i++) {
+	jump = jump && has_jump(window);
+	for (unsigned int i = 0; i < window->n; i++) {
 		struct window_counts sum = sum_of_counts(&probes[i]);
 
 		sum.hits -= before[i].hits;
 		sum.ends -= before[i].ends;
 		sum.vetoes -= before[i].vetoes;
 		missed[i] = misses_of(&probes[i]) - missed[i];
-		if (&probes[i] == disabled)
+		if (&probes[i] == window->disabled)
 			KT_EXPECT(!sum.hits && !sum.ends,
 				  "%s, kind %u is disabled: %lu hits, %lu ends",
 				  t->symbol, probes[i].kind, sum.hits, sum.ends);
 		else
-			expect_calls(&probes[i], sum, missed[i], calls);
+			expect_calls(&probes[i], sum, missed[i], calls, jump);
 	}
 	kt_open(t);
 }
 
 /* A disabled probe sees no call, an enabled one each call again; the others see all. */
-static void disable_and_enable(struct window_probe *probes, unsigned int n,
-			       struct rnd_state *rnd)
+static void disable_and_enable(struct window *window, struct rnd_state *rnd)
 {
-	struct window_probe *w = &probes[kt_below(rnd, n)];
+	struct window_probe *w = &window->probes[kt_below(rnd, window->n)];
 	int err;
 
 	kt_begin_shortage(rnd);
 	err = kt_end_shortage(disable_kprobe(kprobe_of(w)));
 	KT_EXPECT(!err, "%s: %d", w->target->symbol, err);
-	count_calls(probes, n, rnd, w);
+	window->disabled = w;
+	count_calls(window, rnd);
 	kt_begin_shortage(rnd);
 	err = kt_end_shortage(enable_kprobe(kprobe_of(w)));
 	KT_EXPECT(!err || err == -ENOMEM, "%s: %d", w->target->symbol, err);
-	count_calls(probes, n, rnd, err ? w : NULL);
+	if (!err)
+		window->disabled = NULL;
+	count_calls(window, rnd);
 }
 
 void kt_print_kinds(void)
 {
+	pr_alert("waits for jumps %ld\n", atomic_long_read(&waits));
 	for (unsigned int i = 0; i < KINDS; i++)
 		pr_alert("kind %s: %ld hits, %ld misses, %ld jumps\n", kind_names[i],
 			 atomic_long_read(&kind_counts[i].hits),
 			 atomic_long_read(&kind_counts[i].misses),
 			 atomic_long_read(&kind_counts[i].jumps));
+}
+
+/* The jumps in all windows; at least 1 if none was waited for. */
+long kt_jumps(void)
+{
+	long jumps = !atomic_long_read(&waits);
+
+	for (unsigned int i = 0; i < KINDS; i++)
+		jumps += atomic_long_read(&kind_counts[i].jumps);
+	return jumps;
 }
 
 static unsigned long hits_and_ends(struct window_probe *w)
@@ -390,21 +468,12 @@ static unsigned int choose_probes(struct window_probe *probes, struct target *t,
 	return n;
 }
 
-/* A jump takes a grace period of RCU-tasks. Some windows have one, and some do not. */
-static void let_settle(struct rnd_state *rnd)
+/* Register probes until one cannot be. */
+static void register_window_probes(struct window *window, unsigned int wanted,
+				   struct rnd_state *rnd)
 {
-	if (kt_below(rnd, 3))
-		kt_sleep(rnd);
-	else
-		schedule_timeout_uninterruptible(HZ / 2);
-}
-
-/* Register probes until one cannot be. Returns how many there are. */
-static unsigned int register_window_probes(struct window_probe *probes, unsigned int wanted,
-					   struct rnd_state *rnd)
-{
-	for (unsigned int i = 0; i < wanted; i++) {
-		struct window_probe *w = &probes[i];
+	for (window->n = 0; window->n < wanted; window->n++) {
+		struct window_probe *w = &window->probes[window->n];
 		int err;
 
 		kt_begin_shortage(rnd);
@@ -414,60 +483,62 @@ static unsigned int register_window_probes(struct window_probe *probes, unsigned
 		if (err) {
 			kt_expect_unlinked(kprobe_of(w));
 			w->last = hits_and_ends(w);
-			return i;
+			return;
 		}
 	}
-	return wanted;
 }
 
-static void unregister_window_probes(struct window_probe *probes, unsigned int n,
-				     struct rnd_state *rnd)
+static void unregister_window_probes(struct window *window, struct rnd_state *rnd)
 {
-	for (unsigned int i = 0; i < n; i++) {
+	for (unsigned int i = 0; i < window->n; i++) {
 		kt_begin_shortage(rnd);
-		unregister_window_probe(&probes[i]);
+		unregister_window_probe(&window->probes[i]);
 		kt_end_shortage(0);
-		probes[i].last = hits_and_ends(&probes[i]);
+		window->probes[i].last = hits_and_ends(&window->probes[i]);
 	}
 }
 
-static void run_window(struct window_probe *probes, struct rnd_state *rnd)
+static void run_window(struct window *window, struct rnd_state *rnd)
 {
-	struct target *t = kt_claim(rnd);
-	unsigned int wanted = choose_probes(probes, t, rnd);
-	unsigned int n = register_window_probes(probes, wanted, rnd);
+	bool until_jump = kt_choose(rnd, window_mix, WINDOW_KINDS) == UNTIL_JUMP;
+	struct target *t = kt_claim(rnd, until_jump ? FIRST_PLAIN : 0);
+	unsigned int wanted = choose_probes(window->probes, t, rnd);
 
-	if (n) {
-		let_settle(rnd);
-		count_calls(probes, n, rnd, NULL);
+	window->target = t;
+	window->disabled = NULL;
+	window->waits = until_jump;
+	register_window_probes(window, wanted, rnd);
+	if (window->n) {
+		kt_sleep(rnd);
+		count_calls(window, rnd);
 		if (kt_below(rnd, 2))
-			disable_and_enable(probes, n, rnd);
+			disable_and_enable(window, rnd);
 	}
-	unregister_window_probes(probes, n, rnd);
-	expect_no_hits(probes, wanted, rnd);
+	unregister_window_probes(window, rnd);
+	expect_no_hits(window->probes, wanted, rnd);
 	kt_release(t);
 }
 
 /* Thread: window after window. */
 int kt_windows(void *index)
 {
-	struct window_probe *probes = kcalloc(PROBES, sizeof(*probes), GFP_KERNEL);
+	struct window *window = kzalloc(sizeof(*window), GFP_KERNEL);
 	struct rnd_state rnd;
-	bool ready = probes;
+	bool ready = window;
 
 	for (unsigned int i = 0; i < PROBES && ready; i++) {
-		probes[i].counts = alloc_percpu(struct window_counts);
-		ready = probes[i].counts;
+		window->probes[i].counts = alloc_percpu(struct window_counts);
+		ready = window->probes[i].counts;
 	}
 	KT_EXPECT(ready, "no memory");
 	kt_seed(&rnd, (unsigned long)index);
 	while (ready && !kt_must_stop()) {
-		run_window(probes, &rnd);
+		run_window(window, &rnd);
 		stutter_wait("kt_windows");
 	}
-	for (unsigned int i = 0; i < PROBES && probes; i++)
-		free_percpu(probes[i].counts);
-	kfree(probes);
+	for (unsigned int i = 0; i < PROBES && window; i++)
+		free_percpu(window->probes[i].counts);
+	kfree(window);
 	torture_kthread_stopping("kt_windows");
 	return 0;
 }
