@@ -14,6 +14,7 @@ restore() {
 	rmmod kprobes_torture
 	echo nop >$tracing/current_tracer
 	echo >$tracing/set_ftrace_filter
+	echo 0 >$tracing/events/enable
 	echo >$tracing/dynamic_events
 	modprobe -r kprobe_example
 }
@@ -28,41 +29,79 @@ disturb() {	# NAME
 	done
 }
 
+# Write to a file of the kernel that can be read back.
+set_to() {	# TEXT FILE
+	echo "$1" | cat >"$2" && [ "$(cat "$2")" = "$1" ]
+}
+
 tracers() {
 	for tracer in function function_graph nop; do
-		echo $tracer >$tracing/current_tracer || return
+		set_to $tracer $tracing/current_tracer || return
 		sleep 0.5
 	done
 }
 
+set_events() {	# 0-OR-1 EVENT...
+	value=$1
+	shift
+	for event; do
+		set_to "$value" "$tracing/events/$event/enable" || return
+	done
+}
+
+# The definition of an event is in the list while the event exists.
+create_event() {	# TYPE EVENT REST
+	write_line "$1:$2 $3" $tracing/dynamic_events &&
+		grep -q "^$1[0-9]*:$2 " $tracing/dynamic_events
+}
+
+remove_event() {	# EVENT
+	write_line "-:$1" $tracing/dynamic_events && ! grep -q ":$1 " $tracing/dynamic_events
+}
+
 # The other targets cannot be traced, and so cannot have events.
 kprobe_events() {
+	events=
 	for i in 0 3 5; do
-		add_event "p:kprobes/torture_$i kprobes_torture_traced_$i" &&
-			add_event "r:kprobes/torture_r$i kprobes_torture_traced_$i" || return
+		create_event p kprobes/torture_$i kprobes_torture_traced_$i &&
+			create_event r kprobes/torture_r$i kprobes_torture_traced_$i || return
+		events="$events kprobes/torture_$i kprobes/torture_r$i"
 	done
-	enable_all_events 1 && sleep 1 && enable_all_events 0 || return
-	for i in 0 3 5; do
-		add_event "-:kprobes/torture_$i" && add_event "-:kprobes/torture_r$i" || return
+	# shellcheck disable=SC2086	# words
+	set_events 1 $events && sleep 1 && set_events 0 $events || return
+	for event in $events; do
+		remove_event "$event" || return
 	done
 }
 
 fprobe_events() {
-	event=$tracing/events/fprobes/torture
-	write_line 'f:fprobes/torture kprobes_torture_traced_1%return ret=$retval' \
-		$tracing/dynamic_events && write_line 1 $event/enable && sleep 1 &&
-		write_line 0 $event/enable && write_line '-:fprobes/torture' $tracing/dynamic_events
+	# shellcheck disable=SC2016	# the kernel expands it
+	create_event f fprobes/torture 'kprobes_torture_traced_1%return ret=$retval' &&
+		set_events 1 fprobes/torture && sleep 1 && set_events 0 fprobes/torture &&
+		remove_event fprobes/torture
 }
 
-# The init text of a module is probed, when it is there, and the module has a probe.
+# A module whose init text is probed when it is there comes and goes. It logs each hit of
+# its own probe, so that is in a function that is seldom called.
 modules() {
-	modprobe kprobe_example symbol=kprobes_torture_plain_2 && sleep 0.3 &&
-		modprobe -r kprobe_example
+	modprobe kprobe_example symbol="$seldom_called" && sleep 0.3 &&
+		modprobe -r kprobe_example && sleep 1
 }
 
-# Write to a file of the kernel that can be read back.
-set_to() {	# TEXT FILE
-	echo "$1" | cat >"$2" && [ "$(cat "$2")" = "$1" ]
+# All probes are disarmed now and then, so some calls of the init function are no hits.
+init_text_was_hit() {
+	rounds=$(grep -c round "$output.modules")
+	init_hits=$(hits torture_init)
+	echo "$rounds rounds, $init_hits hits"
+	[ "$init_hits" -gt 0 ] && [ "$init_hits" -le "$rounds" ]
+}
+
+start_disturbances() {
+	echo >"$running"
+	for disturbance; do
+		: >"$output.$disturbance"
+		disturb "$disturbance" &
+	done
 }
 
 set_until_exit() {	# TEXT FILE
@@ -73,19 +112,11 @@ set_until_exit() {	# TEXT FILE
 # Allocations may sleep when probes change. Vmalloc asks for single pages, also of high memory.
 let_allocations_fail() {
 	for fail in /sys/kernel/debug/failslab /sys/kernel/debug/fail_page_alloc; do
-		[ -e $fail ] || continue
-		set_until_exit N $fail/ignore-gfp-wait && set_until_exit 0 $fail/verbose || return
+		[ -e "$fail" ] || continue
+		set_until_exit N "$fail/ignore-gfp-wait" && set_until_exit 0 "$fail/verbose" || return
 	done
-	[ ! -e $fail ] || { set_until_exit 0 $fail/min-order &&
-		set_until_exit N $fail/ignore-gfp-highmem; }
-}
-
-start_disturbances() {
-	echo >"$running"
-	for disturbance; do
-		: >"$output.$disturbance"
-		disturb "$disturbance" &
-	done
+	[ ! -e "$fail" ] || { set_until_exit 0 "$fail/min-order" &&
+		set_until_exit N "$fail/ignore-gfp-highmem"; }
 }
 
 stop_disturbances() {
@@ -138,19 +169,34 @@ disturbances="$disturbances kprobe_events"
 # shellcheck disable=SC2086	# words
 set -- $disturbances
 
-plan $((7 + $#))
+refuses() {	# PARAMETER MESSAGE
+	! modprobe kprobes_torture "$1" && log_has_line "kprobes-torture: $2"
+}
+
+trace_targets() {
+	write_line 'kprobes_torture_*' $tracing/set_ftrace_filter &&
+		grep -q '^kprobes_torture_traced_0 ' $tracing/set_ftrace_filter
+}
+
+seldom_called=kernel_clone
+! has_config KRETPROBES || seldom_called=kprobes_torture_sleeper
+
+plan $((13 + $#))
 check "allocations can fail" let_allocations_fail
-add_event 'p:kprobes/torture_init kprobe_example:example_init'
-enable_event torture_init 1
+check "an event waits for a module" create_event p kprobes/torture_init kprobe_example:example_init
+check "the event is enabled" set_events 1 kprobes/torture_init
 dmesg -c >/dev/null
+check "a mix that is too short is refused" refuses probe_mix=1,2 'probe_mix has 2 weights: .* 5'
+check "a mix without weights is refused" refuses churn_mix=0,0,0 'churn_mix has 3 weights: .* 0$'
 check "the torture begins" modprobe kprobes_torture seconds="$seconds"
-echo 'kprobes_torture_*' >$tracing/set_ftrace_filter
+check "the targets are traced" trace_targets
 start_disturbances "$@"
 sleep "$seconds"
 stop_disturbances
 for disturbance; do
 	check "disturbance by $disturbance" disturbed "$disturbance"
 done
+check "init text was hit" init_text_was_hit
 check "the torture ends" rmmod kprobes_torture
 check "its result is SUCCESS" log_has_line 'kprobes-torture: --- End of test: SUCCESS'
 check "everything was done" everything_was_done
