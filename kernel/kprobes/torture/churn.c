@@ -33,7 +33,7 @@ enum churn_kind { CHURN_INSIDE, CHURN_ENTRIES, CHURN_REFUSALS, CHURN_KINDS };
 static unsigned int churn_mix[CHURN_KINDS] = { 4, 1, 4 };
 static unsigned int churn_weights = CHURN_KINDS;
 module_param_array(churn_mix, uint, &churn_weights, 0444);
-MODULE_PARM_DESC(churn_mix, "Weights of probes inside a target, of probes at all entries, and of probes that are refused");
+MODULE_PARM_DESC(churn_mix, "Weights of probes: inside a target, at all entries, refused");
 
 bool kt_churn_is_valid(void)
 {
@@ -99,7 +99,8 @@ static void flip_probes(struct churn *c, struct rnd_state *rnd)
 		kt_begin_shortage(rnd);
 		err = kt_end_shortage(enable ? enable_kprobe(kp) : disable_kprobe(kp));
 		KT_EXPECT(!err || (enable && err == -ENOMEM), "%pS: %d", kp->addr, err);
-		KT_EXPECT(kprobe_disabled(kp) == (err ? was_disabled : !enable), "%pS: %d", kp->addr, err);
+		KT_EXPECT(kprobe_disabled(kp) == (err ? was_disabled : !enable),
+			  "%pS: %d", kp->addr, err);
 		if (!kt_below(rnd, 8))
 			kt_sleep(rnd);
 	}

@@ -22,22 +22,17 @@
 /* The calls of each trampoline. */
 unsigned long kt_direct_counts[TRAMPOLINES];
 
-void kt_direct_0(void);
-void kt_direct_1(void);
-
-#define TRAMPOLINE(name, count)			\
-	asm("	.pushsection .text, \"ax\"\n"	\
-	    "	.type " name ", @function\n"	\
-	    "	.globl " name "\n"		\
-	    name ":\n"				\
-	    "	" ASM_ENDBR			\
-	    "	lock incq " count "(%rip)\n"	\
-	    "	" ASM_RET "\n"			\
-	    "	.size " name ", .-" name "\n"	\
-	    "	.popsection\n")
-
-TRAMPOLINE("kt_direct_0", "kt_direct_counts");
-TRAMPOLINE("kt_direct_1", "kt_direct_counts+8");
+asm("	.pushsection .text, \"ax\"\n"
+	"	.irp n, 0, 1\n"
+	"	.type kt_direct_\\n, @function\n"
+	"	.globl kt_direct_\\n\n"
+	"kt_direct_\\n:\n"
+	"	" ASM_ENDBR
+	"	lock incq kt_direct_counts + 8 * \\n(%rip)\n"
+	"	" ASM_RET "\n"
+	"	.size kt_direct_\\n, . - kt_direct_\\n\n"
+	"	.endr\n"
+	"	.popsection\n");
 
 static const unsigned long trampolines[TRAMPOLINES] = {
 	(unsigned long)kt_direct_0, (unsigned long)kt_direct_1,
@@ -85,7 +80,9 @@ static int set_filter(unsigned long bodies)
 	int i, err = 0, reset = 1;
 
 	for_each_set_bit(i, &bodies, BODIES) {
-		err = err ?: ftrace_set_filter_ip(&direct_ops, (unsigned long)kt_traced[i], 0, reset);
+		unsigned long ip = (unsigned long)kt_traced[i];
+
+		err = err ?: ftrace_set_filter_ip(&direct_ops, ip, 0, reset);
 		reset = 0;
 	}
 	return err;

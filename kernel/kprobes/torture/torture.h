@@ -132,6 +132,8 @@ unsigned long kt_calls_in_context(enum kt_context context);
 /* Their trampolines are assembly code. */
 #if defined(CONFIG_X86_64) && defined(CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS)
 #define HAVE_DIRECT_CALLS
+void kt_direct_0(void);
+void kt_direct_1(void);
 int kt_call_directly(void *index);
 unsigned long kt_direct_calls(void);
 #else

@@ -43,12 +43,12 @@ enum window_kind { HURRIED, UNTIL_JUMP, WINDOW_KINDS };
 static unsigned int probe_mix[KINDS] = { 1, 1, 1, 1, 1 };
 static unsigned int probe_weights = KINDS;
 module_param_array(probe_mix, uint, &probe_weights, 0444);
-MODULE_PARM_DESC(probe_mix, "Weights of probes with a pre handler, with a post handler, of return probes, of those that ignore some calls, and of jumper probes, in windows");
+MODULE_PARM_DESC(probe_mix, "Weights of probes in windows: pre, post, return, veto, jumper");
 
 static unsigned int window_mix[WINDOW_KINDS] = { 1, 1 };
 static unsigned int window_weights = WINDOW_KINDS;
 module_param_array(window_mix, uint, &window_weights, 0444);
-MODULE_PARM_DESC(window_mix, "Weights of windows that are hurried, and that wait for a jump");
+MODULE_PARM_DESC(window_mix, "Weights of windows: hurried, waiting for a jump");
 
 bool kt_windows_are_valid(void)
 {
