@@ -45,38 +45,49 @@ void kpt_need_failslab(struct kunit *test)
 		kunit_skip(test, "write N to debugfs' failslab/ignore-gfp-wait");
 }
 
+/* Probes of all kinds: with breakpoints and through ftrace, two at one address, disabled. */
+static struct kprobe *array[6];
+
+static void prepare_array(void)
+{
+	array[0] = kpt_probe('a', TARGET->symbol);
+	array[1] = kpt_post_probe('b', TRACED->symbol);
+	array[2] = kpt_post_probe('c', OTHER_TARGET->symbol);
+	array[3] = kpt_probe('d', OTHER_TRACED->symbol);
+	array[4] = kpt_probe('f', TARGET->symbol);
+	array[5] = kpt_probe('g', OTHER_TARGET->symbol);
+	for (unsigned int i = 0; i < ARRAY_SIZE(array); i++) {
+		array[i]->addr = NULL;
+		array[i]->flags = i == 5 ? KPROBE_FLAG_DISABLED : 0;
+	}
+}
+
 static void run_out_at_registration(struct kunit *test)
 {
-	struct kprobe *all[] = {
-		kpt_probe('a', TARGET->symbol), kpt_post_probe('b', TRACED->symbol),
-		kpt_post_probe('c', OTHER_TARGET->symbol), kpt_probe('d', OTHER_TRACED->symbol),
-	};
-	struct kprobe given[ARRAY_SIZE(all)];
+	struct kprobe given[ARRAY_SIZE(array)];
 	bool failed = true;
 	unsigned int i;
 	int err;
 
 	ASSERT_REGISTERED(test, kpt_probe('e', TARGET->symbol));
 	for (unsigned int nth = 1; failed; nth++) {
-		for (i = 0; i < ARRAY_SIZE(all); i++) {
-			all[i]->addr = NULL;
-			kpt_set_stale_results(all[i]);
-			memcpy(&given[i], all[i], sizeof(given[i]));
+		prepare_array();
+		for (i = 0; i < ARRAY_SIZE(array); i++) {
+			kpt_set_stale_results(array[i]);
+			memcpy(&given[i], array[i], sizeof(given[i]));
 		}
 		kpt_fail_allocation(test, nth);
-		err = register_kprobes(all, ARRAY_SIZE(all));
+		err = register_kprobes(array, ARRAY_SIZE(array));
 		failed = kpt_allocation_has_failed();
 		if (!err) {	/* some allocations are optional */
-			EXPECT_CALLS(test, "ae", "bB", "cC", "d");
-			unregister_kprobes(all, ARRAY_SIZE(all));
-			for (i = 0; i < ARRAY_SIZE(all); i++)
-				all[i]->flags = 0;
+			EXPECT_CALLS(test, "fae", "bB", "cC", "d");
+			unregister_kprobes(array, ARRAY_SIZE(array));
 			continue;
 		}
 		KUNIT_EXPECT_TRUE(test, failed);
 		KUNIT_EXPECT_EQ_MSG(test, err, -ENOMEM, "allocation %u", nth);
-		for (i = 0; i < ARRAY_SIZE(all); i++)
-			EXPECT_UNTOUCHED(test, all[i], &given[i]);
+		for (i = 0; i < ARRAY_SIZE(array); i++)
+			EXPECT_UNTOUCHED(test, array[i], &given[i]);
 		EXPECT_CALLS(test, "e", "", "", "");
 	}
 }
@@ -138,6 +149,25 @@ static void memory_runs_out_when_unregistering(struct kunit *test)
 	}
 }
 
+static void memory_runs_out_when_unregistering_an_array(struct kunit *test)
+{
+	bool failed = true;
+
+	kpt_need_failslab(test);
+	ASSERT_REGISTERED(test, kpt_probe('e', TARGET->symbol));
+	for (unsigned int nth = 1; failed; nth++) {
+		prepare_array();
+		KUNIT_ASSERT_EQ(test, register_kprobes(array, ARRAY_SIZE(array)), 0);
+		EXPECT_CALLS(test, "fae", "bB", "cC", "d");
+		kpt_fail_allocation(test, nth);
+		unregister_kprobes(array, ARRAY_SIZE(array));
+		failed = kpt_allocation_has_failed();
+		for (unsigned int i = 0; i < ARRAY_SIZE(array); i++)
+			KUNIT_EXPECT_FALSE(test, kpt_is_linked(array[i]));
+		EXPECT_CALLS(test, "e", "", "", "");
+	}
+}
+
 static void memory_runs_out_when_disabling(struct kunit *test)
 {
 	const struct place *place = test->param_value;
@@ -164,6 +194,7 @@ static struct kunit_case kprobes_memory_cases[] = {
 	KUNIT_CASE(memory_runs_out_at_registration_under_load),
 	KUNIT_CASE_PARAM(memory_runs_out_when_enabling, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(memory_runs_out_when_unregistering, kpt_place_gen_params),
+	KUNIT_CASE(memory_runs_out_when_unregistering_an_array),
 	KUNIT_CASE_PARAM(memory_runs_out_when_disabling, kpt_place_gen_params),
 	{ }
 };
