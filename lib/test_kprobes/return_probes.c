@@ -13,13 +13,15 @@ static struct test_kretprobe return_probes[5];
 /* Note a surprise in the journal, which makes the test fail. */
 static void check_fields(struct kretprobe_instance *ri)
 {
-	if (ri->rp != get_kretprobe(ri) || ri->task != current)
+	const struct kretprobe *rp = get_kretprobe(ri);
+
+	if ((rp && rp != ri->rp) || ri->task != current)
 		kpt_note('?');
 }
 
 static int entry_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	struct test_kretprobe *p = container_of(get_kretprobe(ri), struct test_kretprobe, rp);
+	struct test_kretprobe *p = container_of(ri->rp, struct test_kretprobe, rp);
 
 	atomic_inc(&p->entries);
 	if (current != kpt_tester)
@@ -31,7 +33,7 @@ static int entry_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 
 static int return_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	struct test_kretprobe *p = container_of(get_kretprobe(ri), struct test_kretprobe, rp);
+	struct test_kretprobe *p = container_of(ri->rp, struct test_kretprobe, rp);
 
 	atomic_inc(&p->returns);
 	if (current != kpt_tester)
