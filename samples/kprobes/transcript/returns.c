@@ -10,10 +10,20 @@
 
 struct return_probe return_probes[PROBES];
 
+/* NULL if the return probe is being unregistered. */
+static __always_inline struct return_probe *probe_of_call(struct kretprobe_instance *ri)
+{
+	struct kretprobe *rp = get_kretprobe(ri);
+
+	return rp ? container_of(rp, struct return_probe, rp) : NULL;
+}
+
 static notrace int transcript_entry_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	struct return_probe *probe = container_of(get_kretprobe(ri), struct return_probe, rp);
+	struct return_probe *probe = probe_of_call(ri);
 
+	if (!probe)
+		return 0;
 	transcript_add_event('e', probe->number);
 	if (probe->rp.data_size)
 		memset(ri->data, probe->number, probe->rp.data_size);
@@ -24,9 +34,12 @@ NOKPROBE_SYMBOL(transcript_entry_handler);
 
 static notrace int transcript_return_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	struct return_probe *probe = container_of(get_kretprobe(ri), struct return_probe, rp);
-	size_t size = probe->rp.data_size;
+	struct return_probe *probe = probe_of_call(ri);
+	size_t size;
 
+	if (!probe)
+		return 0;
+	size = probe->rp.data_size;
 	transcript_add_event('r', probe->number);
 	transcript_add_event('=', regs_return_value(regs));
 	if (size && probe->rp.entry_handler && ri->data[size - 1] != probe->number)
