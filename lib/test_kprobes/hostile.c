@@ -3,6 +3,7 @@
  * Hostile input: what no caller should pass, and much of it. Each call returns an error
  * that is documented for it, and changes nothing. The seed is constant.
  */
+#include <linux/cpumask.h>
 #include <linux/limits.h>
 #include <linux/percpu.h>
 #include <linux/prandom.h>
@@ -487,11 +488,13 @@ static void number_is_refused(struct kunit *test)
  * @maxactive:	The field of this name.
  * @data_size:	The field of this name.
  * @err:	What register_kretprobe() returns.
+ * @per_cpu:	The field @maxactive is as large for each possible CPU.
  */
 struct limit {
 	int maxactive;
 	size_t data_size;
 	int err;
+	bool per_cpu;
 };
 
 static const struct limit limits[] = {
@@ -506,9 +509,12 @@ static const struct limit limits[] = {
 #ifndef CONFIG_KRETPROBE_ON_RETHOOK
 	{ INT_MAX, 0, -ENOMEM },
 	{ INT_MAX, KRETPROBE_MAX_DATA_SIZE, -ENOMEM },
-	/* The size of a CPU's instances exceeds an int, and the pointers to them fit. */
-	{ 1 << 21, KRETPROBE_MAX_DATA_SIZE, -ENOMEM },
-	{ 1 << 22, 2000, -ENOMEM },
+	/*
+	 * The size of a CPU's instances does not fit in 32 bits. What is left of it is a size
+	 * that can be allocated.
+	 */
+	{ 1 << 20, KRETPROBE_MAX_DATA_SIZE, -ENOMEM, .per_cpu = true },
+	{ 1 << 21, 2000, -ENOMEM, .per_cpu = true },
 	{ 1 << 24, KRETPROBE_MAX_DATA_SIZE, -ENOMEM },
 	{ (1 << 24) + 1, 0, -ENOMEM },
 #endif
@@ -524,6 +530,8 @@ static void return_probe_beyond_limits_is_refused(struct kunit *test)
 		memset(&rp, 0, sizeof(rp));
 		rp.kp.symbol_name = TARGET->symbol;
 		rp.maxactive = limit->maxactive;
+		if (limit->per_cpu)
+			rp.maxactive *= num_possible_cpus();
 		rp.data_size = limit->data_size;
 		memcpy(&before, &rp, sizeof(before));
 		KUNIT_EXPECT_EQ_MSG(test, register_kretprobe(&rp), limit->err, "limit %u", i);
