@@ -72,7 +72,7 @@ static void register_probes(struct churn *c, struct target *t, struct rnd_state 
 		kt_begin_shortage(rnd);
 		err = kt_end_shortage(register_kprobe(kp));
 		KT_EXPECT(!err || err == -EILSEQ || err == -EINVAL || err == -EOPNOTSUPP ||
-			  err == -ENOMEM, "%s: %d", t->symbol, err);
+			  kt_may_fail_with(err), "%s: %d", t->symbol, err);
 		if (err)
 			kt_expect_unlinked(kp);
 		else
@@ -98,7 +98,7 @@ static void flip_probes(struct churn *c, struct rnd_state *rnd)
 
 		kt_begin_shortage(rnd);
 		err = kt_end_shortage(enable ? enable_kprobe(kp) : disable_kprobe(kp));
-		KT_EXPECT(!err || (enable && err == -ENOMEM), "%pS: %d", kp->addr, err);
+		KT_EXPECT(!err || (enable && kt_may_fail_with(err)), "%pS: %d", kp->addr, err);
 		KT_EXPECT(kprobe_disabled(kp) == (err ? was_disabled : !enable),
 			  "%pS: %d", kp->addr, err);
 		if (!kt_below(rnd, 8))
@@ -113,7 +113,7 @@ static bool register_array(struct churn *c, struct rnd_state *rnd)
 
 	kt_begin_shortage(rnd);
 	err = kt_end_shortage(register_kprobes(c->registered, c->n));
-	KT_EXPECT(!err || err == -ENOMEM, "%u probes: %d", c->n, err);
+	KT_EXPECT(!err || kt_may_fail_with(err), "%u probes: %d", c->n, err);
 	for (unsigned int i = 0; err && i < c->n; i++)
 		kt_expect_unlinked(c->registered[i]);
 	return !err;
@@ -167,8 +167,8 @@ static void expect_refusal(struct kprobe *kp, int error)
 
 	kp->pre_handler = churn_pre;
 	err = register_kprobe(kp);
-	if (!KT_EXPECT(err == error, "%s %pS: %d instead of %d", kp->symbol_name ?: "",
-		       kp->addr, err, error) && !err)
+	if (!KT_EXPECT(err == error || kt_may_fail_with(err), "%s %pS: %d instead of %d",
+		       kp->symbol_name ?: "", kp->addr, err, error) && !err)
 		unregister_kprobe(kp);
 	atomic_long_inc(&kt_stats.refusals);
 }

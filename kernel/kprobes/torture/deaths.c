@@ -127,7 +127,7 @@ int kt_deaths(void *index)
 		crowd.rp.maxactive = kt_below(&rnd, 2 * TASKS);
 		kt_begin_shortage(&rnd);
 		err = kt_end_shortage(register_kretprobe(&crowd.rp));
-		if (err == -ENOMEM)
+		if (kt_may_fail_with(err))
 			continue;
 		if (!KT_EXPECT(!err, "%d", err))
 			break;

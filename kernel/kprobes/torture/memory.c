@@ -6,7 +6,7 @@
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/list.h>
-#include <linux/moduleparam.h>
+#include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/torture.h>
@@ -51,6 +51,12 @@ int kt_end_shortage(int err)
 	atomic_long_add(failed, &kt_stats.shortages);
 	atomic_long_add(err == -ENOMEM, &kt_stats.enomems);
 	return err;
+}
+
+/* The text of a module that is being unloaded must not be probed any more. */
+bool kt_may_fail_with(int err)
+{
+	return err == -ENOMEM || (err == -ENOENT && !module_is_live(THIS_MODULE));
 }
 
 /* A registration that has failed has changed nothing. */

@@ -143,6 +143,7 @@ static inline unsigned long kt_direct_calls(void) { return 0; }
 void kt_shortages_init(void);
 void kt_begin_shortage(struct rnd_state *rnd);
 int kt_end_shortage(int err);
+bool kt_may_fail_with(int err);
 void kt_expect_unlinked(const struct kprobe *kp);
 
 /* Threads: probers and what disturbs them. The argument is the number of the thread. */

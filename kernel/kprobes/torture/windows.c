@@ -405,7 +405,7 @@ static void disable_and_enable(struct window *window, struct rnd_state *rnd)
 	count_calls(window, rnd);
 	kt_begin_shortage(rnd);
 	err = kt_end_shortage(enable_kprobe(kprobe_of(w)));
-	KT_EXPECT(!err || err == -ENOMEM, "%s: %d", w->target->symbol, err);
+	KT_EXPECT(!err || kt_may_fail_with(err), "%s: %d", w->target->symbol, err);
 	if (!err)
 		window->disabled = NULL;
 	count_calls(window, rnd);
@@ -478,7 +478,7 @@ static void register_window_probes(struct window *window, unsigned int wanted,
 
 		kt_begin_shortage(rnd);
 		err = kt_end_shortage(register_window_probe(w, rnd));
-		KT_EXPECT(!err || err == NOT_NOW || err == -ENOMEM, "%s, kind %u: %d",
+		KT_EXPECT(!err || err == NOT_NOW || kt_may_fail_with(err), "%s, kind %u: %d",
 			  w->target->symbol, w->kind, err);
 		if (err) {
 			kt_expect_unlinked(kprobe_of(w));
