@@ -145,16 +145,19 @@ bool kprobe_is_blacklisted(const struct kprobe_address *where, struct blacklist_
  * @end: The end of that array.
  *
  * Context: Process context. May sleep.
+ * Return: 0, or -ENOMEM.
  */
-void blacklist_add_functions(const unsigned long *function, const unsigned long *end)
+int blacklist_add_functions(const unsigned long *function, const unsigned long *end)
 {
 	void *entry;
 
 	/* A function that was compiled away, or freed since, cannot be probed. */
 	for (; function < end; function++) {
 		entry = dereference_symbol_descriptor((void *)*function);
-		kprobe_add_ksym_blacklist((unsigned long)entry);
+		if (kprobe_add_ksym_blacklist((unsigned long)entry) == -ENOMEM)
+			return -ENOMEM;
 	}
+	return 0;
 }
 
 /**
@@ -163,11 +166,13 @@ void blacklist_add_functions(const unsigned long *function, const unsigned long 
  * @size: Size of the section in bytes; may be 0.
  *
  * Context: Process context. May sleep.
+ * Return: 0, or -ENOMEM.
  */
-void blacklist_add_section(const void *start, unsigned long size)
+int blacklist_add_section(const void *start, unsigned long size)
 {
-	if (size)
-		kprobe_add_area_blacklist((unsigned long)start, (unsigned long)start + size);
+	unsigned long entry = (unsigned long)start;
+
+	return kprobe_add_area_blacklist(entry, entry + size) == -ENOMEM ? -ENOMEM : 0;
 }
 
 /**
@@ -218,9 +223,11 @@ extern unsigned long __start_kprobe_blacklist[], __stop_kprobe_blacklist[];
 /* blacklist_init() - Add the kernel's own functions that must not be probed */
 void __init blacklist_init(void)
 {
-	blacklist_add_functions(__start_kprobe_blacklist, __stop_kprobe_blacklist);
-	blacklist_add_section(__kprobes_text_start, __kprobes_text_end - __kprobes_text_start);
-	blacklist_add_section(__noinstr_text_start, __noinstr_text_end - __noinstr_text_start);
-	if (arch_populate_kprobe_blacklist())
+	if (blacklist_add_functions(__start_kprobe_blacklist, __stop_kprobe_blacklist) ||
+	    blacklist_add_section(__kprobes_text_start,
+				  __kprobes_text_end - __kprobes_text_start) ||
+	    blacklist_add_section(__noinstr_text_start,
+				  __noinstr_text_end - __noinstr_text_start) ||
+	    arch_populate_kprobe_blacklist())
 		pr_err("cannot complete the blacklist: do not probe code that handles a hit\n");
 }

@@ -144,8 +144,8 @@ struct blacklist_cursor {
 };
 
 bool kprobe_is_blacklisted(const struct kprobe_address *where, struct blacklist_cursor *cursor);
-void blacklist_add_functions(const unsigned long *function, const unsigned long *end);
-void blacklist_add_section(const void *start, unsigned long size);
+int blacklist_add_functions(const unsigned long *function, const unsigned long *end);
+int blacklist_add_section(const void *start, unsigned long size);
 void blacklist_remove(unsigned long start, unsigned long end);
 void blacklist_init(void);
 unsigned long blacklist_next(unsigned long addr, unsigned long *end);

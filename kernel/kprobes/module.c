@@ -115,13 +115,11 @@ static unsigned long module_text_end(const struct module *mod, enum mod_mem_type
 	return module_text_start(mod, type) + mod->mem[type].size;
 }
 
-static void module_add_text(struct module *mod, enum mod_mem_type type)
+static int module_add_text(struct module *mod, enum mod_mem_type type)
 {
 	unsigned long start = module_text_start(mod, type), end = module_text_end(mod, type);
 
-	if (start < end && mtree_insert_range(&known_text, start, end - 1, mod, GFP_KERNEL))
-		pr_warn("no memory to probe the text of module %s: load it again to probe it\n",
-			mod->name);
+	return start < end ? mtree_store_range(&known_text, start, end - 1, mod, GFP_KERNEL) : 0;
 }
 
 static void module_lose_text(const struct module *mod, enum mod_mem_type type)
@@ -131,12 +129,21 @@ static void module_lose_text(const struct module *mod, enum mod_mem_type type)
 	kprobes_lose_text(module_text_start(mod, type), module_text_end(mod, type));
 }
 
-static void module_add_blacklist(const struct module *mod)
+static int module_add_blacklist(const struct module *mod)
 {
-	blacklist_add_functions(mod->kprobe_blacklist,
-				mod->kprobe_blacklist + mod->num_kprobe_blacklist);
-	blacklist_add_section(mod->kprobes_text_start, mod->kprobes_text_size);
-	blacklist_add_section(mod->noinstr_text_start, mod->noinstr_text_size);
+	return blacklist_add_functions(mod->kprobe_blacklist,
+				       mod->kprobe_blacklist + mod->num_kprobe_blacklist) ?:
+	       blacklist_add_section(mod->kprobes_text_start, mod->kprobes_text_size) ?:
+	       blacklist_add_section(mod->noinstr_text_start, mod->noinstr_text_size);
+}
+
+/* Without its whole blacklist, a module must not be probed. */
+static void module_come(struct module *mod)
+{
+	if (module_add_blacklist(mod) || module_add_text(mod, MOD_TEXT) ||
+	    module_add_text(mod, MOD_INIT_TEXT))
+		pr_warn("no memory to probe all text of module %s: load it again to probe it\n",
+			mod->name);
 }
 
 /* The targets of the module's jumps are known only now. */
@@ -156,9 +163,7 @@ static int kprobes_module_notify(struct notifier_block *nb, unsigned long state,
 	guard(mutex)(&kprobe_mutex);
 	switch (state) {
 	case MODULE_STATE_COMING:
-		module_add_blacklist(mod);
-		module_add_text(mod, MOD_TEXT);
-		module_add_text(mod, MOD_INIT_TEXT);
+		module_come(mod);
 		break;
 	case MODULE_STATE_LIVE:
 		module_lose_text(mod, MOD_INIT_TEXT);
