@@ -75,11 +75,11 @@ side_by_side() {	# KIND NUMBER
 }
 
 sum() {	# NAME: of the results of a round
-	awk -v name="$1" '$1 == name { sum += $2 } END { printf "%d\n", sum }' "$output.round"
+	awk -v name="$1" '$1 == name { sum += $2 } END { printf "%.0f\n", sum }' "$output.round"
 }
 
 refusals() {	# by error
-	awk '/^refused/ { sum[$1] += $2 } END { for (i in sum) printf "%s %d, ", i, sum[i] }' \
+	awk '/^refused/ { sum[$1] += $2 } END { for (i in sum) printf "%s %.0f, ", i, sum[i] }' \
 		"$output.round"
 }
 
