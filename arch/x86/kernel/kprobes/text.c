@@ -13,6 +13,12 @@
 #include "insn.h"
 #include "text.h"
 
+/*
+ * Functions have less padding inside them. The last symbol of the kernel's text, which
+ * ends at a multiple of 2 MiB, may have two million INT3s after it.
+ */
+#define MAX_PADDING	256
+
 #ifdef CONFIG_OPTPROBES
 /* The bytes that the breakpoint or the jump of a site has replaced, and their number. */
 static const u8 *displaced_text(const struct kprobe *kp, unsigned int *size)
@@ -121,7 +127,7 @@ static unsigned int reserved_text_size(const struct insn *insn)
 
 int arch_seek_insn(unsigned long *pos, unsigned long addr)
 {
-	unsigned int reserved;
+	unsigned int reserved, padding = 0;
 	u8 code[ORIGINAL_CODE_SIZE];
 	struct insn insn;
 
@@ -129,6 +135,9 @@ int arch_seek_insn(unsigned long *pos, unsigned long addr)
 	while (*pos <= addr) {
 		if (decode_original_insn(&insn, code, *pos) ||
 		    is_kgdb_breakpoint(code, *pos))
+			return -EILSEQ;
+		padding = code[0] == INT3_INSN_OPCODE ? padding + 1 : 0;
+		if (padding > MAX_PADDING)
 			return -EILSEQ;
 		reserved = reserved_text_size(&insn);
 		if (addr - *pos < reserved)
