@@ -13,7 +13,6 @@
 #include <linux/perf_event.h>
 #include <linux/set_memory.h>
 #include <linux/unaligned.h>
-#include <linux/vmalloc.h>
 
 #include <asm/alternative.h>
 #include <asm/extable_fixup_types.h>
@@ -224,7 +223,6 @@ void *alloc_insn_page(void)
 
 	if (!page)
 		return NULL;
-	set_vm_flush_reset_perms(page);
 	memset(page, INT3_INSN_OPCODE, PAGE_SIZE);
 	if (set_memory_rox((unsigned long)page, 1)) {
 		execmem_free(page);
