@@ -9,7 +9,7 @@ list_has() {	# PATTERN
 	grep -Eq "$1" $kprobes/list
 }
 
-plan 18
+plan 20
 check "an event on a function's entry is added" add_event 'p:kprobes/clone kernel_clone'
 check "the list has it as disabled" list_has ' k  kernel_clone\+0x[0-9a-f]+ .*\[DISABLED\]'
 fork_three_times
@@ -37,6 +37,10 @@ check "the trace has the arguments" grep -Eq 'sleep: .* mode=[0-9]+$' $tracing/t
 
 check_error "an event on an unknown function is refused" "Invalid argument" \
 	add_event 'p:kprobes/bad no_such_function'
+check_error "an event inside a function has no \$arg1" "Invalid argument" \
+	add_event 'p:kprobes/bad kernel_clone+9 first=$arg1'
+check "an event on a function's entry has it" \
+	add_event 'p:kprobes/good kernel_clone first=$arg1'
 check_error "an event on a blacklisted function is refused" "Invalid argument" \
 	add_event 'p:kprobes/bad get_kprobe'
 remove_events
