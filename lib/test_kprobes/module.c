@@ -3,6 +3,8 @@
 #include <linux/bug.h>
 #include <linux/init.h>
 #include <linux/module.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
 
 #include "probes.h"
 #include "reserved.h"
@@ -45,6 +47,10 @@ NOKPROBE_SYMBOL(kprobes_test_init_blacklisted);
 
 static struct early_probe probe_of_init_text = EARLY_PROBE("kprobes_test_init_text");
 
+/* That text, and what it was before it was probed. */
+static const void *init_text_start;
+static u8 original_init_text[16];
+
 /* Text that stays. It is not optimized while the module is being loaded. */
 static noinline u64 kprobes_test_early(u64 arg)
 {
@@ -80,6 +86,8 @@ static int __init kprobes_test_init(void)
 	int (*init_text)(int arg) = kprobes_test_init_text;
 
 	OPTIMIZER_HIDE_VAR(init_text);
+	init_text_start = init_text;
+	memcpy(original_init_text, init_text_start, sizeof(original_init_text));
 	probe_of_init_text.error = register_kprobe(&probe_of_init_text.kp);
 	init_text(1);
 	init_text = kprobes_test_init_blacklisted;
@@ -111,6 +119,7 @@ static void init_text_is_probed_until_it_is_freed(struct kunit *test)
 {
 	struct kprobe *early = &probe_of_init_text.kp;
 	struct kprobe *a = kpt_probe('a', "kprobes_test_init_text");
+	u8 text[sizeof(original_init_text)];
 	u32 flags;
 
 	KUNIT_EXPECT_EQ(test, early_blacklisted_error, -EINVAL);
@@ -129,7 +138,9 @@ static void init_text_is_probed_until_it_is_freed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, disable_kprobe(early), 0);
 	KUNIT_EXPECT_EQ(test, early->flags, flags);
 
-	/* The memory may still be mapped, but is no longer text. */
+	/* The memory may still be mapped, and is as it was, but is no longer text. */
+	if (!copy_from_kernel_nofault(text, init_text_start, sizeof(text)))
+		KUNIT_EXPECT_MEMEQ(test, text, original_init_text, sizeof(text));
 	EXPECT_REFUSED(test, a, -ENOENT);
 	a->symbol_name = NULL;
 	a->addr = early->addr;
