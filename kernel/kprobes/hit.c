@@ -213,9 +213,10 @@ static struct kprobe kprobe_busy_probe = {
 notrace void __kprobes kprobe_busy_begin(void)
 {
 	preempt_disable_notrace();
+	raw_cpu_write(current_kprobe, &kprobe_busy_probe);
+	barrier();	/* a hit from above that sees this puts the rest back as it was */
 	raw_cpu_write(kprobe_context, preempt_count());
 	get_kprobe_ctlblk()->kprobe_status = KPROBE_HIT_ACTIVE;
-	raw_cpu_write(current_kprobe, &kprobe_busy_probe);
 }
 
 /**

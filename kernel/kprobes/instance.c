@@ -361,8 +361,9 @@ void kretprobe_put_uncached(struct kretprobe_instance *ri)
 	bool alone = !kprobe_running();
 
 	if (alone) {
-		raw_cpu_write(kprobe_context, preempt_count());
 		raw_cpu_write(current_kprobe, &busy);
+		barrier();	/* as in kprobe_busy_begin() */
+		raw_cpu_write(kprobe_context, preempt_count());
 	}
 	kretprobe_instance_put(ri);
 	if (alone)

@@ -19,7 +19,11 @@ void kretprobe_returned(struct pt_regs *regs);
 noinstr void kprobe_enter_nested_hit(struct kprobe *kp, struct pt_regs *regs);
 noinstr void kprobe_resume_outer_hit(void);
 
-/* Make @kp the running kprobe of this CPU; its handlers see @regs. */
+/*
+ * Make @kp the running kprobe of this CPU; its handlers see @regs. Until kprobe_context is
+ * written, it has the level of an earlier hit: a hit from above may be counted as missed, but
+ * none that is not from above runs.
+ */
 static __always_inline void kprobe_enter_hit(struct kprobe *kp, struct pt_regs *regs)
 {
 	raw_cpu_write(current_kprobe, kp);
