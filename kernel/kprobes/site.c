@@ -340,6 +340,9 @@ static void site_remove_slots(struct kprobe_site *site)
 	site_remove_detour(site);
 }
 
+/* An unwinder may have found the site by the slot that arch_prepare_kprobe() took for it. */
+DEFINE_FREE(site, struct kprobe_site *, if (_T) kfree_rcu(_T, rcu))
+
 /**
  * site_create() - Prepare a site and add it to the indexes
  * @addr: The address, which has been checked.
@@ -352,7 +355,7 @@ static void site_remove_slots(struct kprobe_site *site)
  */
 struct kprobe_site *site_create(unsigned long addr, u32 flags)
 {
-	struct kprobe_site *site __free(kfree) = kmem_cache_zalloc(site_cache, GFP_KERNEL);
+	struct kprobe_site *site __free(site) = kmem_cache_zalloc(site_cache, GFP_KERNEL);
 	int err;
 
 	lockdep_assert_held(&kprobe_mutex);
