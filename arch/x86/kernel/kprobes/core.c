@@ -68,7 +68,8 @@ static int kprobe_make_slot(struct kprobe *p, const struct insn *insn, const voi
 		__text_gen_insn(code + len, JMP32_INSN_OPCODE, slot + len, next,
 				JMP32_INSN_SIZE);
 	text_poke(slot, code, sizeof(code));
-	*result = slot;
+	/* The site may be armed already. Pairs with the READ_ONCE() in kprobe_finish_hit(). */
+	WRITE_ONCE(*result, slot);
 	return 0;
 }
 

@@ -110,11 +110,17 @@ static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs
 static __always_inline void kprobe_finish_hit(struct kprobe *kp, struct pt_regs *regs,
 					      bool nested)
 {
+	kprobe_opcode_t *post_insn;
+
 	if (likely(!site_of(kp)->has_post && kp->ainsn.run != INSN_RUN_STEP)) {
 		kprobe_run_without_trap(kp, regs);
 		kprobe_end_hit(nested);
-	} else if (kp->ainsn.post_insn) {
-		kprobe_start_copy(kp->ainsn.post_insn, regs);
+		return;
+	}
+	barrier();	/* the copy was there before has_post was set */
+	post_insn = READ_ONCE(kp->ainsn.post_insn);
+	if (post_insn) {
+		kprobe_start_copy(post_insn, regs);
 	} else if (kp->ainsn.run == INSN_RUN_STEP) {
 		kprobe_start_copy(kp->ainsn.insn, regs);
 	} else {
