@@ -139,7 +139,7 @@ struct kprobe {
 /* kprobe_gone() - True if the probed text is gone: the probe cannot be enabled */
 static __always_inline bool kprobe_gone(const struct kprobe *p)
 {
-	return p->flags & KPROBE_FLAG_GONE;
+	return READ_ONCE(p->flags) & KPROBE_FLAG_GONE;
 }
 
 /* kprobe_disabled() - True if the handlers are not called, also if the text is gone */
@@ -151,7 +151,7 @@ static __always_inline bool kprobe_disabled(const struct kprobe *p)
 /* kprobe_optimized() - True if a jump is in place of the breakpoint */
 static __always_inline bool kprobe_optimized(const struct kprobe *p)
 {
-	return p->flags & KPROBE_FLAG_OPTIMIZED;
+	return READ_ONCE(p->flags) & KPROBE_FLAG_OPTIMIZED;
 }
 
 /* kprobe_ftrace() - True if the probe is hit through ftrace */

@@ -35,7 +35,8 @@ int module_check_text(unsigned long addr)
 	mod = __module_text_address(addr);
 	if (!mod)
 		return -EINVAL;
-	return mod->state != MODULE_STATE_GOING && mtree_load(&known_text, addr) == mod ?
+	/* It changes without kprobe_mutex, but the notification of a module that goes needs that. */
+	return data_race(mod->state) != MODULE_STATE_GOING && mtree_load(&known_text, addr) == mod ?
 		0 : -ENOENT;
 }
 
@@ -75,7 +76,7 @@ static struct module *module_with_live_text(unsigned long addr)
 
 	guard(preempt)();
 	mod = __module_text_address(addr);
-	return mod && mod->state == MODULE_STATE_LIVE &&
+	return mod && data_race(mod->state) == MODULE_STATE_LIVE &&
 	       within_module_mem_type(addr, mod, MOD_TEXT) ? mod : NULL;
 }
 

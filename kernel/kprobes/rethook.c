@@ -44,7 +44,7 @@ notrace int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 	if (rp->entry_handler && rp->entry_handler(ri, regs))
 		rethook_recycle(call);
 	else
-		rethook_hook(call, regs, kprobe_ftrace(p));
+		rethook_hook(call, regs, data_race(kprobe_ftrace(p)));
 	return 0;
 }
 

@@ -44,7 +44,8 @@ struct pt_regs;
 #define kretprobe_return_place(p, regs)	((kprobe_opcode_t **)kprobe_entry_sp(p, regs))
 #define kprobe_entry_sp(p, entry_regs)	({					\
 	const struct pt_regs *__regs = (entry_regs);				\
-	kprobe_ftrace(p) ? kprobe_ftrace_sp(__regs) : __regs->sp;		\
+	/* Other flags change while the probe is registered. */			\
+	data_race(kprobe_ftrace(p)) ? kprobe_ftrace_sp(__regs) : __regs->sp;	\
 })
 
 /* kprobe_ftrace_handler() ignores calls for another ftrace_ops than the site's. */

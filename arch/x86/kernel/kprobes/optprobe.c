@@ -421,7 +421,7 @@ void arch_use_detour(struct optimized_kprobe *op, bool use)
 	bool use_next;
 
 	use_next = use && op->optinsn.rest;
-	/* Pairs with the smp_load_acquire() in kprobe_detoured_ip(), which reads @optinsn then. */
+	/* Pairs with the smp_load_acquire() in uses_detour(): @optinsn is complete then. */
 	smp_store_release(&ainsn->boost, use ? detour_first_copy(&op->optinsn) :
 					kprobe_boost_ip(&op->kp));
 	WRITE_ONCE(ainsn->next, use_next ? detour_rest(&op->optinsn) : op->kp.addr + ainsn->size);

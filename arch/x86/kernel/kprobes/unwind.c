@@ -51,13 +51,17 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 			       unsigned long *sp)
 {
 	const struct kprobe *kp;
+	unsigned long hit = 0;
 
 	guard(preempt_notrace)();
+	/* The stack may be that of a task that runs now. */
+	if (regs)
+		hit = READ_ONCE_NOCHECK(regs->ip) - INT3_INSN_SIZE;
 	kp = running_site_of_regs(regs);
-	if (kp && regs->ip == (unsigned long)kp->addr + INT3_INSN_SIZE)
-		return (unsigned long)kp->addr;
-	if (regs && regs->csx >> 16 == DETOUR_MARK && get_kprobe((void *)regs->ip - INT3_INSN_SIZE))
-		return regs->ip - INT3_INSN_SIZE;
+	if (kp && hit == (unsigned long)kp->addr)
+		return hit;
+	if (regs && READ_ONCE_NOCHECK(regs->csx) >> 16 == DETOUR_MARK && get_kprobe((void *)hit))
+		return hit;
 	if (is_kernel_text(ip) || kprobe_detour_unwind(&ip, sp))
 		return ip;
 	kp = kprobe_slot_owner(ip);

@@ -93,14 +93,15 @@ bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 
 	if (!kp)
 		return false;
+	/* If it is in the making, @ip is a stale word of the stack: any result will do. */
 	detour = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
-	offset = *ip - (unsigned long)detour->insn;
+	offset = *ip - (unsigned long)READ_ONCE(detour->insn);
 	if (offset >= MAX_OPTINSN_SIZE) {
 		template = second_half;
-		offset = *ip - (unsigned long)detour->post;
+		offset = *ip - (unsigned long)READ_ONCE(detour->post);
 	}
 	if (template == first_half && offset >= first_half->end) {
-		offset = displaced_origin(detour->code, detour->size,
+		offset = displaced_origin(detour->code, READ_ONCE(detour->size),
 					  offset - first_half->end, &pushed);
 		*ip = (unsigned long)kp->addr + offset;
 		*sp += pushed;
