@@ -35,7 +35,7 @@ int module_check_text(unsigned long addr)
 	mod = __module_text_address(addr);
 	if (!mod)
 		return -EINVAL;
-	/* It changes without kprobe_mutex, but the notification of a module that goes needs that. */
+	/* The state changes without a lock, but not to freed text: that takes kprobe_mutex. */
 	return data_race(mod->state) != MODULE_STATE_GOING && mtree_load(&known_text, addr) == mod ?
 		0 : -ENOENT;
 }
@@ -76,6 +76,7 @@ static struct module *module_with_live_text(unsigned long addr)
 
 	guard(preempt)();
 	mod = __module_text_address(addr);
+	/* As in module_check_text() */
 	return mod && data_race(mod->state) == MODULE_STATE_LIVE &&
 	       within_module_mem_type(addr, mod, MOD_TEXT) ? mod : NULL;
 }

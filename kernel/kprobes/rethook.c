@@ -43,7 +43,7 @@ notrace int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 	ri->task = current;
 	if (rp->entry_handler && rp->entry_handler(ri, regs))
 		rethook_recycle(call);
-	else
+	else	/* other flags change while the probe is registered */
 		rethook_hook(call, regs, data_race(kprobe_ftrace(p)));
 	return 0;
 }

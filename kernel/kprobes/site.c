@@ -341,7 +341,7 @@ static void site_remove_slots(struct kprobe_site *site)
 }
 
 /* An unwinder may have found the site by the slot that arch_prepare_kprobe() took for it. */
-DEFINE_FREE(site, struct kprobe_site *, if (_T) kfree_rcu(_T, rcu))
+DEFINE_FREE(site, struct kprobe_site *, kfree_rcu(_T, rcu))
 
 /**
  * site_create() - Prepare a site and add it to the indexes

@@ -10,10 +10,10 @@
 #include <linux/errno.h>
 #include <linux/ftrace.h>
 #include <linux/kernel.h>
+#include <linux/linkage.h>
 #include <linux/torture.h>
 
 #include <asm/ibt.h>
-#include <asm/linkage.h>
 
 #include "torture.h"
 

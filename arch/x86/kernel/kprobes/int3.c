@@ -119,13 +119,12 @@ static __always_inline void kprobe_finish_hit(struct kprobe *kp, struct pt_regs 
 	}
 	barrier();	/* the copy was there before has_post was set */
 	post_insn = READ_ONCE(kp->ainsn.post_insn);
-	if (post_insn) {
+	if (post_insn)
 		kprobe_start_copy(post_insn, regs);
-	} else if (kp->ainsn.run == INSN_RUN_STEP) {
+	else if (kp->ainsn.run == INSN_RUN_STEP)
 		kprobe_start_copy(kp->ainsn.insn, regs);
-	} else {
+	else
 		kprobe_run_with_post(kp, regs);
-	}
 }
 
 /* Run the instruction without calling handlers, and count the miss. */

@@ -113,7 +113,8 @@ set_until_exit() {	# TEXT FILE
 let_allocations_fail() {
 	for fail in /sys/kernel/debug/failslab /sys/kernel/debug/fail_page_alloc; do
 		[ -e "$fail" ] || continue
-		set_until_exit N "$fail/ignore-gfp-wait" && set_until_exit 0 "$fail/verbose" || return
+		set_until_exit N "$fail/ignore-gfp-wait" &&
+			set_until_exit 0 "$fail/verbose" || return
 	done
 	[ ! -e "$fail" ] || { set_until_exit 0 "$fail/min-order" &&
 		set_until_exit N "$fail/ignore-gfp-highmem"; }
