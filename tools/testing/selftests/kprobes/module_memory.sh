@@ -21,11 +21,11 @@ next_symbol_address() {	# SYMBOL
 		/proc/kallsyms
 }
 
-# Only those that the notifier makes.
-let_all_allocations_fail() {
+# Only allocations of the notifier: the first one, without and with waiting.
+let_first_insertion_fail() {
 	echo N >$failslab/ignore-gfp-wait
 	echo 0 >$failslab/verbose
-	echo -1 >$failslab/times
+	echo 2 >$failslab/times
 	echo "0x$(symbol_address $notifier)" >$failslab/require-start
 	echo "0x$(next_symbol_address $notifier)" >$failslab/require-end
 	echo 100 >$failslab/probability
@@ -46,7 +46,7 @@ list_has() {	# FUNCTION
 }
 
 plan 9
-let_all_allocations_fail
+let_first_insertion_fail
 dmesg -c >/dev/null
 check "the module is loaded" modprobe kprobe_sweep
 check "the log says that there was no memory" \
