@@ -2,10 +2,12 @@
 /*
  * Probe a large part of the kernel at a time, and in the end all of it
  *
- *	insmod kprobe_sweep.ko base=0xffffffff81000000 instructions=FILE functions=FILE
+ *	insmod kprobe_sweep.ko base=0xffffffff81000000 instructions=FILE functions=FILE \
+ *		exceptions=0xffffffff82a00000,0xffffffff82a01000
  *
  * reads hexadecimal addresses, one on each line: of instructions, from @base on and in
- * ascending order; and of functions. Then
+ * ascending order; and of functions. @exceptions are the addresses of
+ * __start___ex_table and __stop___ex_table. Then
  *
  *	echo COMMAND >/sys/module/kprobe_sweep/parameters/run
  *
@@ -28,6 +30,7 @@
 #include <linux/atomic.h>
 #include <linux/cleanup.h>
 #include <linux/err.h>
+#include <linux/extable.h>
 #include <linux/kprobes.h>
 #include <linux/kstrtox.h>
 #include <linux/ktime.h>
@@ -56,6 +59,10 @@ MODULE_PARM_DESC(instructions, "File with a hexadecimal address on each line");
 static char *functions_file;
 module_param_named(functions, functions_file, charp, 0444);
 MODULE_PARM_DESC(functions, "File with a hexadecimal address on each line");
+
+static unsigned long exceptions[2];
+module_param_array(exceptions, ulong, NULL, 0444);
+MODULE_PARM_DESC(exceptions, "Where the kernel's exception table starts and stops");
 
 struct places {
 	unsigned long *addrs;
@@ -89,11 +96,9 @@ static const struct sweep_kind kinds[] = {
  * @pre:	Calls of the pre handler, or of the entry handler.
  * @late:	Those of them that came while probes were being unregistered.
  * @post:	Calls of the post handler, or of the return handler.
- * @faults:	Faults of the instruction. One that the kernel's exception table handles
- *		ends the hit without a post handler.
  */
 struct seen {
-	atomic_t pre, late, post, faults;
+	atomic_t pre, late, post;
 };
 
 /* A return probe, or a probe, which has no use for the rest of it. */
@@ -145,12 +150,6 @@ static void sweep_post_handler(struct kprobe *p, struct pt_regs *regs, unsigned 
 	atomic_inc(&sweep_seen(p)->post);
 }
 
-static int sweep_fault_handler(struct kprobe *p, struct pt_regs *regs, int trapnr)
-{
-	atomic_inc(&sweep_seen(p)->faults);
-	return 0;
-}
-
 /* NULL if the return probe is being unregistered. */
 static struct seen *sweep_seen_return(struct kretprobe_instance *ri)
 {
@@ -180,7 +179,6 @@ static int sweep_return_handler(struct kretprobe_instance *ri, struct pt_regs *r
 NOKPROBE_SYMBOL(sweep_seen);
 NOKPROBE_SYMBOL(sweep_pre_handler);
 NOKPROBE_SYMBOL(sweep_post_handler);
-NOKPROBE_SYMBOL(sweep_fault_handler);
 NOKPROBE_SYMBOL(sweep_seen_return);
 NOKPROBE_SYMBOL(sweep_entry_handler);
 NOKPROBE_SYMBOL(sweep_return_handler);
@@ -216,10 +214,8 @@ static void sweep_init_probe(unsigned int i, unsigned long addr, const struct sw
 	} else {
 		rp->kp.pre_handler = sweep_pre_handler;
 	}
-	if (kind->post) {
+	if (kind->post)
 		rp->kp.post_handler = sweep_post_handler;
-		rp->kp.fault_handler = sweep_fault_handler;
-	}
 	kprobes[i] = &rp->kp;
 	kretprobes[i] = rp;
 }
@@ -319,12 +315,31 @@ static void sweep_expect(struct sums *sums, bool agrees, unsigned long addr,
 			atomic_read(&seen->post), atomic_read(&first->pre));
 }
 
-static bool sweep_post_agrees(const struct seen *seen)
+static unsigned long insn_of(const struct exception_table_entry *entry)
+{
+#ifdef ARCH_HAS_RELATIVE_EXTABLE
+	return (unsigned long)&entry->insn + entry->insn;
+#else
+	return entry->insn;
+#endif
+}
+
+/* True if the instruction may fault, for example because it accesses user memory. */
+static bool sweep_may_fault(unsigned long addr)
+{
+	const struct exception_table_entry *entry = (const void *)exceptions[0];
+
+	while (entry != (const void *)exceptions[1] && insn_of(entry) != addr)
+		entry++;
+	return entry != (const void *)exceptions[1];
+}
+
+/* A fault ends a hit without a post handler; afterwards the instruction may be hit again. */
+static bool sweep_post_agrees(const struct seen *seen, unsigned long addr)
 {
 	int without = atomic_read(&seen->pre) - atomic_read(&seen->post);
 
-	return without >= 0 &&
-	       without <= atomic_read(&seen->faults) + atomic_read(&seen->late);
+	return without >= 0 && (without <= atomic_read(&seen->late) || sweep_may_fault(addr));
 }
 
 /* All probes at a place are hit equally often, until the first of them is unregistered. */
@@ -335,12 +350,12 @@ static bool sweep_pre_agrees(const struct seen *seen, const struct seen *first)
 	return more >= 0 && more <= atomic_read(&seen->late);
 }
 
-static bool sweep_agrees(const struct seen *seen, const struct seen *first)
+static bool sweep_agrees(const struct seen *seen, const struct seen *first, unsigned long addr)
 {
 	/* Calls in flight have not returned. */
 	if (added->returns)
 		return atomic_read(&seen->post) <= atomic_read(&seen->pre);
-	return sweep_pre_agrees(seen, first) && (!added->post || sweep_post_agrees(seen));
+	return sweep_pre_agrees(seen, first) && (!added->post || sweep_post_agrees(seen, addr));
 }
 
 /* No handler runs any more. */
@@ -350,9 +365,10 @@ static void sweep_check(struct sums *sums)
 		const struct kretprobe *rp = &probes[i].rp;
 		const struct seen *seen = &probes[i].seen;
 		const struct seen *first = &probes[i - i % added->each].seen;
+		unsigned long addr = chosen[i / added->each];
 
 		sweep_sum(sums, seen, rp->nmissed + rp->kp.nmissed);
-		sweep_expect(sums, sweep_agrees(seen, first), chosen[i / added->each], seen, first);
+		sweep_expect(sums, sweep_agrees(seen, first, addr), addr, seen, first);
 	}
 }
 

@@ -17,6 +17,7 @@ crowd=30000	# of kprobe_sweep
 
 modinfo kprobe_sweep >/dev/null 2>&1 || skip_all "no module kprobe_sweep"
 [ -r "$file" ] || skip_all "no list of instructions"
+[ "$(symbol_address __stop___ex_table)" ] || skip_all "no CONFIG_KALLSYMS_ALL"
 ! has_config KASAN || skip_all "too slow with KASAN"
 on_exit '! [ -e /sys/module/kprobe_sweep ] || rmmod kprobe_sweep'
 
@@ -116,7 +117,8 @@ all_functions | sed 's/^0x//' >"$output.functions"
 base=$(symbol_address _text)
 take_log >/dev/null
 check "the module loads" modprobe kprobe_sweep base="0x$base" instructions="$(realpath "$file")" \
-	functions="$output.functions"
+	functions="$output.functions" \
+	exceptions="0x$(symbol_address __start___ex_table),0x$(symbol_address __stop___ex_table)"
 take_log kprobe_sweep >"$output.loaded"
 instructions=$(logged instructions)
 functions=$(logged functions)
