@@ -7,7 +7,6 @@
 
 #include <linux/init.h>
 #include <linux/kallsyms.h>
-#include <linux/maple_tree.h>
 #include <linux/string.h>
 
 #include <asm/sections.h>
@@ -184,16 +183,8 @@ int blacklist_add_section(const void *start, unsigned long size)
  */
 void blacklist_remove(unsigned long start, unsigned long end)
 {
-	MA_STATE(mas, &blacklist, start, start);
-	void *entry;
-
 	lockdep_assert_held(&kprobe_mutex);
-	if (start == end)
-		return;
-	mas_lock(&mas);
-	mas_for_each(&mas, entry, end - 1)
-		mas_erase(&mas);
-	mas_unlock(&mas);
+	range_tree_clear(&blacklist, start, end);
 }
 
 /**

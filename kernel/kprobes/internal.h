@@ -25,6 +25,7 @@
 #include <linux/jump_label.h>
 #include <linux/kprobes_hit.h>
 #include <linux/list.h>
+#include <linux/maple_tree.h>
 #include <linux/memory.h>
 #include <linux/mutex.h>
 #include <linux/rbtree.h>
@@ -48,6 +49,17 @@ static inline void kprobe_text_unlock(void)
 }
 
 DEFINE_LOCK_GUARD_0(kprobe_text, kprobe_text_lock(), kprobe_text_unlock())
+
+/*
+ * Remove the entries from @start to @end, which the caller is about to free. The tree
+ * would keep them if mtree_erase() had no memory, which this waits for.
+ */
+static inline void range_tree_clear(struct maple_tree *tree, unsigned long start,
+				    unsigned long end)
+{
+	if (start < end)
+		mtree_store_range(tree, start, end - 1, NULL, GFP_KERNEL | __GFP_NOFAIL);
+}
 
 /* Background work takes kprobe_mutex for at most SITES_AT_A_TIME sites. */
 #define SITES_AT_A_TIME	128
@@ -129,7 +141,7 @@ int kprobe_check_insn(const struct kprobe_address *where, struct insn_cursor *cu
 
 /* reserved.c */
 bool kprobe_reserved(unsigned long addr);
-void reserved_forget_text(unsigned long start);
+void reserved_forget_text(unsigned long start, unsigned long end);
 
 /* blacklist.c */
 

@@ -6,7 +6,6 @@
 #include "internal.h"
 
 #include <linux/kprobes_tables.h>
-#include <linux/maple_tree.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
 
@@ -126,9 +125,10 @@ static int module_add_text(struct module *mod, enum mod_mem_type type)
 
 static void module_lose_text(const struct module *mod, enum mod_mem_type type)
 {
-	if (module_text_start(mod, type) < module_text_end(mod, type))
-		mtree_erase(&known_text, module_text_start(mod, type));
-	kprobes_lose_text(module_text_start(mod, type), module_text_end(mod, type));
+	unsigned long start = module_text_start(mod, type), end = module_text_end(mod, type);
+
+	range_tree_clear(&known_text, start, end);
+	kprobes_lose_text(start, end);
 }
 
 static int module_add_blacklist(const struct module *mod)
@@ -174,7 +174,8 @@ static int kprobes_module_notify(struct notifier_block *nb, unsigned long state,
 	case MODULE_STATE_GOING:
 		module_lose_text(mod, MOD_INIT_TEXT);
 		module_lose_text(mod, MOD_TEXT);
-		reserved_forget_text(module_text_start(mod, MOD_TEXT));
+		reserved_forget_text(module_text_start(mod, MOD_TEXT),
+				     module_text_end(mod, MOD_TEXT));
 		arch_forget_text(mod);
 		break;
 	}

@@ -13,7 +13,6 @@
 #include <linux/jump_label.h>
 #include <linux/kernel.h>
 #include <linux/kprobes_tables.h>
-#include <linux/maple_tree.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/static_call.h>
@@ -120,9 +119,12 @@ bool kprobe_reserved(unsigned long addr)
 	       find_bug(addr);
 }
 
-/* reserved_forget_text() - Free the index of a text that starts at @start */
-void reserved_forget_text(unsigned long start)
+/* reserved_forget_text() - Free the index of the text from @start to @end, if there is one */
+void reserved_forget_text(unsigned long start, unsigned long end)
 {
+	struct reserved_index *index = mtree_load(&reserved_indexes, start);
+
 	lockdep_assert_held(&kprobe_mutex);
-	reserved_index_free(mtree_erase(&reserved_indexes, start));
+	range_tree_clear(&reserved_indexes, start, end);
+	reserved_index_free(index);
 }

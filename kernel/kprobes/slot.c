@@ -8,7 +8,6 @@
 #include <linux/bitmap.h>
 #include <linux/execmem.h>
 #include <linux/init.h>
-#include <linux/maple_tree.h>
 #include <linux/mm.h>
 #include <linux/perf_event.h>
 #include <linux/slab.h>
@@ -114,7 +113,8 @@ static void slot_page_remove(struct slot_page *page)
 {
 	slot_page_announce(page, true);
 	list_del(&page->link);
-	mtree_erase(page->cache->pages, slot_page_start(page));
+	range_tree_clear(page->cache->pages, slot_page_start(page),
+			 slot_page_start(page) + PAGE_SIZE);
 	page->cache->free(page->code);
 	kfree_rcu(page, rcu);
 }

@@ -1,39 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# A module that is loaded when there is no memory for its blacklist is not probed at all.
+# A module that is loaded when there is no memory for its blacklist is not probed at all. One
+# that is unloaded when there is no memory leaves nothing.
 . ./lib.sh
+. ./failslab.sh
 
-failslab=/sys/kernel/debug/failslab
 notifier=kprobes_module_notify
 
-[ -e $failslab/require-start ] ||
-	skip_all "no CONFIG_FAULT_INJECTION_STACKTRACE_FILTER, or failslab is not in debugfs"
+[ -z "$(no_failslab $notifier)" ] || skip_all "$(no_failslab $notifier)"
 modinfo kprobe_sweep >/dev/null 2>&1 || skip_all "no module kprobe_sweep"
-[ -n "$(symbol_address $notifier)" ] || skip_all "no $notifier"
 use_events
-for file in ignore-gfp-wait verbose times require-start require-end probability; do
-	on_exit "echo $(cat $failslab/$file) >$failslab/$file"
-done
 on_exit '! [ -e /sys/module/kprobe_sweep ] || rmmod kprobe_sweep'
-
-next_symbol_address() {	# SYMBOL
-	awk -v symbol="$1" 'found && $1 != found { print $1; exit } $3 == symbol { found = $1 }' \
-		/proc/kallsyms
-}
-
-# Only allocations of the notifier: the first one, without and with waiting.
-let_first_insertion_fail() {
-	echo N >$failslab/ignore-gfp-wait
-	echo 0 >$failslab/verbose
-	echo 2 >$failslab/times
-	echo "0x$(symbol_address $notifier)" >$failslab/require-start
-	echo "0x$(next_symbol_address $notifier)" >$failslab/require-end
-	echo 100 >$failslab/probability
-}
-
-let_no_allocation_fail() {
-	echo 0 >$failslab/probability
-}
 
 # An event of a module that must not be probed now is added, but waits for another one.
 add_both_events() {
@@ -45,8 +22,13 @@ list_has() {	# FUNCTION
 	grep -F "$1+" $kprobes/list
 }
 
-plan 9
-let_first_insertion_fail
+blacklist_is_as_before() {
+	diff "$output.blacklist" $kprobes/blacklist
+}
+
+plan 10
+cat $kprobes/blacklist >"$output.blacklist"
+let_allocations_fail $notifier 2	# the first one, without and with waiting
 dmesg -c >/dev/null
 check "the module is loaded" modprobe kprobe_sweep
 check "the log says that there was no memory" \
@@ -62,4 +44,7 @@ check_error "its blacklist is complete" "Invalid argument" add_both_events
 check "its text is probed" list_has sweep_run
 remove_events
 check_no_probe_is_left
-check "it is unloaded again" rmmod kprobe_sweep
+let_allocations_fail $notifier -1
+check "it is unloaded without memory" rmmod kprobe_sweep
+let_no_allocation_fail
+check "its blacklist is removed" blacklist_is_as_before
