@@ -170,6 +170,10 @@ disturbances="$disturbances kprobe_events"
 # shellcheck disable=SC2086	# words
 set -- $disturbances
 
+last_figures() {
+	dmesg | sed -n 's/.*kprobes-torture: \(.*[0-9].*\)/# \1/p' | tail -n 15
+}
+
 refuses() {	# PARAMETER MESSAGE
 	! modprobe kprobes_torture "$1" && log_has_line "kprobes-torture: $2"
 }
@@ -201,5 +205,6 @@ check "init text was hit" init_text_was_hit
 check "the torture ends" rmmod kprobes_torture
 check "its result is SUCCESS" log_has_line 'kprobes-torture: --- End of test: SUCCESS'
 check "everything was done" everything_was_done
+last_figures
 check "the events are removed" remove_events
 check_no_probe_is_left
