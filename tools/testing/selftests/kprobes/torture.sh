@@ -158,7 +158,8 @@ everything_was_done() {
 	was_done "calls in task" "calls in softirq" "calls in hrtimer" "calls in irq_work"
 	! has_config KRETPROBES || was_done deaths
 	! has_apic || was_done "calls in NMI"
-	! has_config DYNAMIC_FTRACE_WITH_DIRECT_CALLS || was_done "direct calls"
+	! { has_config X86_64 && has_config DYNAMIC_FTRACE_WITH_DIRECT_CALLS; } ||
+		was_done "direct calls"
 	! has_config FAILSLAB || was_done shortages enomems
 	[ -z "$missing" ]
 }
