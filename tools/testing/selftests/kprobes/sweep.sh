@@ -62,7 +62,7 @@ batches() {	# NUMBER: of what is probed
 	echo $((($1 + crowd - 1) / crowd))
 }
 
-# Places that lie far apart, so that nearly all can have jumps.
+# Places that lie far apart, so that most can have jumps.
 far_apart() {	# KIND NUMBER
 	for batch in $(seq 0 $(($(batches "$2") - 1))); do
 		run_batch "$1" "$batch" "$(batches "$2")" || return
@@ -84,15 +84,18 @@ refusals() {	# by error
 		"$output.round"
 }
 
-# All places were chosen or refused, all but a few of them chosen, and many were hit.
-sweep_adds_up() {	# NUMBER: of places
-	awk -v number="$1" '
+# All places were chosen or refused, all but a few of them chosen, and many were hit. Places
+# far apart have jumps, and calls return.
+sweep_adds_up() {	# KIND NUMBER: of places
+	awk -v kind="$1" -v number="$2" '
 		$1 == "places" || /^refused/ { all += $2 }
 		{ sum[$1] += $2 }
 		END {
 			print all, "places of", number
 			exit all != number || sum["places"] < number * 0.7 ||
 			     sum["hits"] < number || sum["hit-probes"] * 50 < number ||
+			     kind ~ /pre|post/ && sum["optimized"] < sum["places"] * 0.4 ||
+			     kind == "return" && sum["hits-after"] < sum["hits"] * 0.99 ||
 			     sum["wrong"] + sum["changed"]
 		}' "$output.round"
 }
@@ -101,7 +104,7 @@ round() {	# NAME ORDER KIND NUMBER
 	began=$(date +%s)
 	: >"$output.round"
 	check "$1: the kernel works as before" "$2" "$3" "$4"
-	check "$1: the numbers agree" sweep_adds_up "$4"
+	check "$1: the numbers agree" sweep_adds_up "$3" "$4"
 	echo "# $1: $(($(date +%s) - began)) s, places $(sum places)," \
 		"$(refusals) optimized $(sum optimized), hit $(sum hit-probes), hits $(sum hits)," \
 		"post or return handlers $(sum hits-after), missed $(sum missed);" \
