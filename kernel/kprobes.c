@@ -53,6 +53,7 @@ struct kprobe_request {
  * @good:	The number of probes that have passed all checks so far. It is the
  *	index of the first one that failed: later ones are not checked.
  * @err:	The error of that probe, or 0.
+ * @why:	Why an error is returned, for people; NULL if the error says it.
  */
 struct kprobe_transaction {
 	struct kprobe_request *reqs;
@@ -61,44 +62,56 @@ struct kprobe_transaction {
 	int prepared;
 	int good;
 	int err;
+	const char *why;
 };
 
 static void kprobes_set_failed(struct kprobe_transaction *ta, int i, int err)
 {
 	ta->good = i;
 	ta->err = err;
+	ta->why = ta->reqs[i].where.why;
+}
+
+/* An error of the transaction, and not of a probe. */
+static int kprobes_fail(struct kprobe_transaction *ta, int err)
+{
+	ta->good = ta->num;
+	ta->why = NULL;
+	return err;
 }
 
 /*
  * Initialise the links of probes that are not registered. A private list that holds
  * each probe for a moment reveals a probe that the array names twice.
  */
-static int kprobes_check_unregistered(struct kprobe **kps, int num)
+static int kprobes_check_unregistered(struct kprobe **kps, struct kprobe_transaction *ta)
 {
-	struct kprobe *again = NULL;
+	int i, again = -1;
 	LIST_HEAD(seen);
-	int i;
 
-	for (i = 0; i < num; i++) {
+	for (i = 0; i < ta->num; i++) {
 		if (site_of_probe(kps[i])) {
-			again = kps[i];
+			again = i;
 			continue;
 		}
 		INIT_LIST_HEAD(&kps[i]->list);
 		INIT_HLIST_NODE(&kps[i]->hlist);
 	}
-	for (i = 0; i < num && !again; i++) {
+	for (i = 0; i < ta->num && again < 0; i++) {
 		if (list_empty(&kps[i]->list))
 			list_add(&kps[i]->list, &seen);
 		else
-			again = kps[i];
+			again = i;
 	}
 	while (!list_empty(&seen))
 		list_del_init(seen.next);
-	if (WARN_ONCE(again, "kprobe %pS is registered twice\n", again->addr ?:
-		      (void *)again->pre_handler))
-		return -EINVAL;
-	return 0;
+	if (again < 0)
+		return 0;
+	WARN_ONCE(1, "kprobe %pS is registered twice\n", kps[again]->addr ?:
+		  (void *)kps[again]->pre_handler);
+	ta->good = again;
+	ta->why = "the probe is registered, or twice in the array";
+	return -EINVAL;
 }
 
 static int kprobes_collect_requests(struct kprobe **kps, struct kprobe_transaction *ta)
@@ -106,8 +119,11 @@ static int kprobes_collect_requests(struct kprobe **kps, struct kprobe_transacti
 	for (int i = 0; i < ta->num; i++) {
 		struct kprobe *p = kps[i];
 
-		if (!p)
+		if (!p) {
+			ta->good = i;
+			ta->why = "a NULL pointer in the array";
 			return -EINVAL;
+		}
 		ta->reqs[i] = (struct kprobe_request){
 			.p	 = p,
 			.addr	 = p->addr,
@@ -120,7 +136,7 @@ static int kprobes_collect_requests(struct kprobe **kps, struct kprobe_transacti
 			.opcode	 = p->opcode,
 		};
 	}
-	return kprobes_check_unregistered(kps, ta->num);
+	return kprobes_check_unregistered(kps, ta);
 }
 
 static void kprobes_resolve_requests(struct kprobe_transaction *ta)
@@ -229,11 +245,11 @@ static int kprobes_prepare_requests(struct kprobe_transaction *ta, struct list_h
 		return ta->err;
 	order = kprobes_sort_requests(ta);
 	if (!order)
-		return -ENOMEM;
+		return kprobes_fail(ta, -ENOMEM);
 	kprobes_check_places(ta, order, num);
 	err = site_reserve(num);
 	if (err)
-		return err;
+		return kprobes_fail(ta, err);
 	for (int i = 0; i < num; i += SITES_AT_A_TIME) {
 		kprobes_prepare_sites(ta, order + i, min(num - i, SITES_AT_A_TIME), &cursor, batch);
 		cond_resched_tasks_rcu_qs();
@@ -289,6 +305,50 @@ static void kprobes_restore_requests(const struct kprobe_transaction *ta)
 	}
 }
 
+static int kprobes_run_transaction(struct kprobe **kps, struct kprobe_transaction *ta)
+{
+	bool published = false;
+	LIST_HEAD(batch);
+	int err;
+
+	scoped_guard(mutex, &kprobe_mutex) {
+		err = kprobes_collect_requests(kps, ta);
+		if (err)
+			return err;
+		kprobes_resolve_requests(ta);
+		err = kprobes_prepare_requests(ta, &batch);
+		if (!err) {
+			err = kprobes_publish_requests(ta, &batch);
+			published = true;
+		}
+		if (err)
+			kprobes_apply_removal(&batch);
+	}
+	if (!err)
+		return 0;
+	if (published)
+		kprobes_wait_for_handlers();
+	kprobes_restore_requests(ta);
+	if (ta->kind && ta->kind->undo)
+		ta->kind->undo(kps, ta->prepared);
+	return err;
+}
+
+/**
+ * kprobes_check_call() - Check what comes before the probes of a registration
+ * @first: The first probe, or NULL.
+ * @num: The number of probes.
+ *
+ * Context: Any.
+ * Return: 0; -EINVAL if @num is not positive; -EDEADLK if the caller must not sleep.
+ */
+int kprobes_check_call(const struct kprobe *first, int num)
+{
+	if (num <= 0)
+		return refusals_add(first, -EINVAL, "the number of probes is not positive");
+	return kprobes_must_not_wait() ? refusals_add(first, -EDEADLK, NULL) : 0;
+}
+
 /**
  * kprobes_register() - Register several probes of a kind, all or none
  * @kps: The probes.
@@ -302,39 +362,56 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 {
 	struct kprobe_request *reqs __free(kvfree) = NULL;
 	struct kprobe_transaction ta = { .num = num, .kind = kind, .good = num };
-	bool published = false;
+	int err;
+
+	err = kprobes_check_call(num > 0 ? kps[0] : NULL, num);
+	if (err)
+		return err;
+	reqs = kvcalloc(num, sizeof(*reqs), GFP_KERNEL | __GFP_NOWARN);
+	if (!reqs)
+		return refusals_add(kps[0], -ENOMEM, NULL);
+
+	ta.reqs = reqs;
+	err = kprobes_run_transaction(kps, &ta);
+	if (!err)
+		return 0;
+	if (ta.good < num)
+		return refusals_add(kps[ta.good], err, ta.why);
+	return refusals_add(num == 1 ? kps[0] : NULL, err, ta.why);
+}
+
+/**
+ * kprobe_try() - Prepare a probe as if to register it, and undo that
+ * @p: The probe.
+ * @where: Set to the address that it was resolved to, or why it would be refused.
+ * @look: Called with the site that the probe would have, which may have probes, if the
+ *	probe would not be refused.
+ * @data: The second argument of @look.
+ *
+ * Context: Process context, kprobe_mutex held. May sleep.
+ * Return: What register_kprobe() would return, if arming did not fail.
+ */
+int kprobe_try(struct kprobe *p, struct kprobe_address *where,
+	       void (*look)(struct kprobe_site *site, void *data), void *data)
+{
+	struct kprobe_request req;
+	struct kprobe_transaction ta = { .reqs = &req, .num = 1, .good = 1 };
 	LIST_HEAD(batch);
 	int err;
 
-	if (num <= 0)
-		return -EINVAL;
-	if (kprobes_must_not_wait())
-		return -EDEADLK;
-	reqs = kvcalloc(num, sizeof(*reqs), GFP_KERNEL | __GFP_NOWARN);
-	if (!reqs)
-		return -ENOMEM;
-
-	ta.reqs = reqs;
-	scoped_guard(mutex, &kprobe_mutex) {
-		err = kprobes_collect_requests(kps, &ta);
-		if (err)
-			return err;
-		kprobes_resolve_requests(&ta);
-		err = kprobes_prepare_requests(&ta, &batch);
-		if (!err) {
-			err = kprobes_publish_requests(&ta, &batch);
-			published = true;
-		}
-		if (err)
-			kprobes_apply_removal(&batch);
+	err = kprobes_collect_requests(&p, &ta);
+	if (err)
+		return err;
+	kprobes_resolve_requests(&ta);
+	err = kprobes_prepare_requests(&ta, &batch);
+	if (!err) {
+		look(req.site, data);
+		/* Nothing changes for a site that was there before. */
+		if (req.site->state != SITE_NEW)
+			list_del_init(&req.site->batch);
 	}
-	if (!err)
-		return 0;
-	if (published)
-		kprobes_wait_for_handlers();
-	kprobes_restore_requests(&ta);
-	if (kind && kind->undo)
-		kind->undo(kps, ta.prepared);
+	kprobes_apply_removal(&batch);
+	*where = req.where;
 	return err;
 }
 
@@ -446,10 +523,10 @@ void unregister_kprobes(struct kprobe **kps, int num)
 }
 EXPORT_SYMBOL_GPL(unregister_kprobes);
 
-static bool kprobe_is_site(struct kprobe *kp)
+static bool kprobe_given_is_site(const struct kprobe *kp)
 {
 	guard(preempt_notrace)();
-	return kp->addr && get_kprobe(kp->addr) == kp;
+	return kp->addr && kprobe_is_site(kp);
 }
 
 /* A site's own kprobe cannot be unregistered: disable the caller's probes there. */
@@ -459,7 +536,7 @@ static bool kprobes_disable_if_site(struct kprobe *kp)
 	LIST_HEAD(batch);
 
 	guard(mutex)(&kprobe_mutex);
-	if (!kprobe_is_site(kp))
+	if (!kprobe_given_is_site(kp))
 		return false;
 	list_for_each_entry(p, &kp->list, list)
 		WRITE_ONCE(p->flags, p->flags | KPROBE_FLAG_DISABLED);
@@ -480,7 +557,8 @@ static bool kprobes_disable_if_site(struct kprobe *kp)
  */
 void unregister_kprobe(struct kprobe *p)
 {
-	if (!p || kprobes_called_by_handler() || !kprobe_is_site(p) || !kprobes_disable_if_site(p))
+	if (!p || kprobes_called_by_handler() || !kprobe_given_is_site(p) ||
+	    !kprobes_disable_if_site(p))
 		unregister_kprobes(&p, 1);
 }
 EXPORT_SYMBOL_GPL(unregister_kprobe);

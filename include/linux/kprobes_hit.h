@@ -57,6 +57,9 @@ enum kprobe_site_state {
  *		kprobe_mutex.
  * @direct:	The number of the probe in @only, or 0. Written under kprobe_mutex.
  * @has_post:	True if a probe has a post handler. Written under kprobe_mutex.
+ * @missed_busy: The number of hits between kprobe_busy_begin() and kprobe_busy_end(). Hits
+ *		that a probe has missed as a handler was running, and those in interrupts
+ *		of such a section, are in @kp.nmissed.
  * @claimed:	True if the other ftrace_ops has the address, too, to exclude rivals.
  *		kprobe_mutex.
  * @unfit:	Why there is no jump: an error of arch_prepare_optimized_kprobe() or
@@ -90,6 +93,7 @@ struct kprobe_site {
 	u8 state;
 	bool has_post;
 	bool claimed;
+	atomic_t missed_busy;
 	struct rb_node node;
 	struct list_head batch;
 	union {
@@ -165,6 +169,12 @@ static __always_inline struct kprobe *kprobe_find(const void *addr)
 	if (!kp)
 		__builtin_unreachable();
 	return kp;
+}
+
+/* kprobe_is_site() - True if @kp is that of a site that is not gone, and no caller's probe */
+static __always_inline bool kprobe_is_site(const struct kprobe *kp)
+{
+	return kprobe_find(kp->addr) == kp;
 }
 
 /* kprobe_call_pre_handler() - Returns non-zero if the handler has changed the path */

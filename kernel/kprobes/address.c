@@ -6,6 +6,7 @@
 
 #include <linux/kallsyms.h>
 #include <linux/kernel.h>
+#include <linux/kprobes_tables.h>
 #include <linux/memory.h>
 #include <linux/string.h>
 
@@ -61,16 +62,18 @@ static int kprobe_resolve_address(kprobe_opcode_t *addr, const char *symbol, uns
 	unsigned long given;
 	bool entry;
 
+	where->why = NULL;
 	if (!addr == !symbol)
-		return -EINVAL;
+		return kprobe_refuse(where, -EINVAL, addr ? "symbol and address are both given" :
+							    "neither symbol nor address is given");
 	if (symbol)
 		addr = kprobe_lookup_name(symbol, offset);
 	if (!addr)
-		return -ENOENT;
+		return kprobe_refuse(where, -ENOENT, "no such symbol");
 
 	given = (unsigned long)addr + offset;
 	if (!kprobe_find_function(given, where, last))
-		return -ENOENT;
+		return kprobe_refuse(where, -ENOENT, "no symbol covers the address");
 	addr = arch_adjust_kprobe_addr(where->function, given - where->function, &entry);
 	where->addr = (unsigned long)addr;
 	where->flags = entry ? KPROBE_FLAG_ON_FUNC_ENTRY : 0;
@@ -115,9 +118,18 @@ int kprobe_on_func_entry(kprobe_opcode_t *addr, const char *sym, unsigned long o
 	return where.flags & KPROBE_FLAG_ON_FUNC_ENTRY ? 0 : -EINVAL;
 }
 
-static int kprobe_check_text(unsigned long addr)
+static int kprobe_check_text(struct kprobe_address *where)
 {
-	return core_kernel_text(addr) ? 0 : module_check_text(addr);
+	int err;
+
+	if (core_kernel_text(where->addr))
+		return 0;
+	err = module_check_text(where->addr);
+	if (err == -ENOENT)
+		return kprobe_refuse(where, err, "text of a module that is not there now");
+	if (err)
+		return kprobe_refuse(where, err, "no text of the kernel or of a module");
+	return 0;
 }
 
 /* Callers read the type hash in a function's preamble as data. */
@@ -169,19 +181,21 @@ int kprobe_check_place(struct kprobe_address *where, struct blacklist_cursor *cu
 {
 	int err;
 
-	err = kprobe_check_text(where->addr);
+	err = kprobe_check_text(where);
 	if (err)
 		return err;
 	if (kprobe_is_blacklisted(where, cursor))
-		return -EINVAL;
+		return kprobe_refuse(where, -EINVAL, kprobe_blacklisted_by(where));
 	/* An ftrace site is a whole instruction, and no other user patches it. */
 	if (is_ftrace_site(where->addr)) {
 		if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE))
-			return -EINVAL;
+			return kprobe_refuse(where, -EINVAL, "ftrace patches the instruction");
 		where->flags |= KPROBE_FLAG_FTRACE;
 		return 0;
 	}
-	return is_cfi_preamble(where->addr) ? -EINVAL : 0;
+	if (is_cfi_preamble(where->addr))
+		return kprobe_refuse(where, -EINVAL, "callers read the preamble of a function");
+	return 0;
 }
 
 /**
@@ -194,9 +208,11 @@ int kprobe_check_place(struct kprobe_address *where, struct blacklist_cursor *cu
  *	held: no other patching is in progress.
  * Return: 0, or -EINVAL or -EILSEQ as documented at register_kprobe().
  */
-int kprobe_check_insn(const struct kprobe_address *where, struct insn_cursor *cursor)
+int kprobe_check_insn(struct kprobe_address *where, struct insn_cursor *cursor)
 {
 	if (where->flags & KPROBE_FLAG_FTRACE)
 		return 0;
-	return kprobe_reserved(where->addr) ? -EINVAL : kprobe_check_boundary(where, cursor);
+	if (kprobe_reserved(where->addr))
+		return kprobe_refuse(where, -EINVAL, kprobe_reserved_for(where->addr));
+	return kprobe_check_boundary(where, cursor);
 }

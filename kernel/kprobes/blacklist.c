@@ -18,6 +18,28 @@
 static struct maple_tree blacklist =
 	MTREE_INIT(blacklist, MT_FLAGS_ALLOC_RANGE | MT_FLAGS_USE_RCU);
 
+/* kprobe_add_ksym_blacklist(), but for the part of the function from @lowest on. */
+static int blacklist_add_symbol(unsigned long entry, unsigned long lowest)
+{
+	unsigned long size = 0, offset = 0, start;
+	int err;
+
+	if (!kernel_text_address(entry) ||
+	    !kallsyms_lookup_size_offset(entry, &size, &offset))
+		return -ENOENT;
+	if (!size)
+		return 0;
+	start = entry - offset;
+	/* The whole function replaces a part of it that was added before. */
+	if (lowest <= start)
+		err = mtree_store_range(&blacklist, start, start + size - 1, xa_mk_value(1),
+					GFP_KERNEL);
+	else
+		err = mtree_insert_range(&blacklist, lowest, start + size - 1, xa_mk_value(1),
+					 GFP_KERNEL);
+	return err && err != -EEXIST ? err : size - offset;
+}
+
 /**
  * kprobe_add_ksym_blacklist() - Exclude a function from probing
  * @entry: An address in the function.
@@ -28,19 +50,7 @@ static struct maple_tree blacklist =
  */
 int kprobe_add_ksym_blacklist(unsigned long entry)
 {
-	unsigned long size = 0, offset = 0;
-	int err;
-
-	if (!kernel_text_address(entry) ||
-	    !kallsyms_lookup_size_offset(entry, &size, &offset))
-		return -ENOENT;
-	if (!size)
-		return 0;
-	entry -= offset;
-	err = mtree_insert_range(&blacklist, entry, entry + size - 1, xa_mk_value(1), GFP_KERNEL);
-	if (err && err != -EEXIST)
-		return err;
-	return size - offset;
+	return blacklist_add_symbol(entry, 0);
 }
 
 /**
@@ -49,14 +59,17 @@ int kprobe_add_ksym_blacklist(unsigned long entry)
  * @end: The address after its last.
  *
  * Context: Process context. May sleep.
- * Return: 0, or an error of kprobe_add_ksym_blacklist().
+ * Return: 0; -ENOENT at an address that is not text; -ENOMEM.
  */
 int kprobe_add_area_blacklist(unsigned long start, unsigned long end)
 {
 	int left;
 
 	for (unsigned long entry = start; entry < end; entry += left) {
-		left = kprobe_add_ksym_blacklist(entry);
+		/* Assembly code may have no symbol at its start: it counts for another one. */
+		left = blacklist_add_symbol(entry, start);
+		if (left == -ENOENT && kernel_text_address(entry))
+			left = 0;
 		if (left < 0)
 			return left;
 		if (!left)
@@ -136,6 +149,28 @@ bool kprobe_is_blacklisted(const struct kprobe_address *where, struct blacklist_
 		cursor->part_of_listed = blacklist_contains_parent(where->addr);
 	}
 	return cursor->part_of_listed || blacklist_contains(where->addr);
+}
+
+/**
+ * kprobe_blacklisted_by() - Explain why an address is on the blacklist
+ * @where: The address, for which kprobe_is_blacklisted() returned true.
+ *
+ * Context: Any.
+ * Return: The reason, for people.
+ */
+const char *kprobe_blacklisted_by(const struct kprobe_address *where)
+{
+	void *addr = (void *)where->addr;
+
+	if (memory_contains(__noinstr_text_start, __noinstr_text_end, addr, 1))
+		return "blacklisted: noinstr";
+	if (memory_contains(__kprobes_text_start, __kprobes_text_end, addr, 1))
+		return "blacklisted: __kprobes";
+	if (arch_within_kprobe_blacklist(where->addr))
+		return "blacklisted: entry code of the architecture";
+	if (!blacklist_contains(where->addr))
+		return "part of a blacklisted function";
+	return "blacklisted: by the architecture, NOKPROBE_SYMBOL() or a module";
 }
 
 /**

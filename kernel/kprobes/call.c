@@ -23,7 +23,8 @@
 static __always_inline void kretprobe_link_call(struct kretprobe_instance *ri)
 {
 	ri->task = current;
-	WRITE_ONCE(ri->llist.next, current->kretprobe_instances.first);
+	/* Calls in an interrupt link theirs, and unlink them before it returns. */
+	WRITE_ONCE(ri->llist.next, READ_ONCE(current->kretprobe_instances.first));
 	WRITE_ONCE(current->kretprobe_instances.first, &ri->llist);
 	barrier();
 }

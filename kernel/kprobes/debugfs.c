@@ -12,7 +12,7 @@
 #include <linux/seq_file.h>
 
 /* The address to print: NULL for a reader without the right to see it. */
-static void *shown_addr(struct seq_file *m, unsigned long addr)
+void *kprobe_shown_addr(struct seq_file *m, unsigned long addr)
 {
 	return kallsyms_show_value(m->file->f_cred) ? (void *)addr : NULL;
 }
@@ -36,7 +36,9 @@ static struct kprobe_site *kprobe_list_site(const struct kprobe_list_place *plac
 {
 	struct kprobe_site *site = site_first_from(place->addr);
 
-	for (unsigned int n = place->same; n && site && site_addr(site) == place->addr; n--)
+	/* Some of the earlier ones may have been freed. */
+	for (unsigned int n = place->same;
+	     n && site && site_addr(site) == place->addr && site->state == SITE_GONE; n--)
 		site = site_next(site);
 	return site;
 }
@@ -84,8 +86,7 @@ static char kprobe_type(const struct kprobe *p)
 	return is_jprobe(p) ? 'j' : 'k';
 }
 
-static void kprobe_list_show_addr(struct seq_file *m, struct kprobe_site *site,
-				  const struct kprobe *p)
+static void kprobe_list_show_symbol(struct seq_file *m, const struct kprobe_site *site)
 {
 	char name[KSYM_NAME_LEN], *module = NULL;
 	unsigned long addr = site_addr(site), offset = 0;
@@ -94,11 +95,10 @@ static void kprobe_list_show_addr(struct seq_file *m, struct kprobe_site *site,
 	/* Other code may have been loaded at the address of text that is gone. */
 	if (site->state != SITE_GONE)
 		symbol = kallsyms_lookup(addr, NULL, &offset, &module, name);
-	seq_printf(m, "%px  %c  ", shown_addr(m, addr), kprobe_type(p));
 	if (symbol)
 		seq_printf(m, "%s+0x%lx  %s ", symbol, offset, module ?: " ");
 	else
-		seq_printf(m, "%pK ", shown_addr(m, addr));
+		seq_printf(m, "%pK ", kprobe_shown_addr(m, addr));
 }
 
 static int kprobe_list_show(struct seq_file *m, void *v)
@@ -107,7 +107,8 @@ static int kprobe_list_show(struct seq_file *m, void *v)
 	struct kprobe *p;
 
 	list_for_each_entry(p, &site->kp.list, list) {
-		kprobe_list_show_addr(m, site, p);
+		seq_printf(m, "%px  %c  ", kprobe_shown_addr(m, site_addr(site)), kprobe_type(p));
+		kprobe_list_show_symbol(m, site);
 		if (kprobe_gone(p))
 			seq_puts(m, "[GONE]");
 		else if (kprobe_disabled(p))
@@ -128,11 +129,14 @@ static const struct seq_operations kprobe_list_sops = {
 	.show	= kprobe_list_show,
 };
 
-/* A reader who has just added a probe expects to see whether it has a jump. */
+/*
+ * For the files that show each site; their data is a struct seq_operations. A reader who
+ * has just added a probe expects to see whether it has a jump.
+ */
 static int kprobe_list_open(struct inode *inode, struct file *file)
 {
 	optimizer_wait_bounded();
-	return seq_open_private(file, &kprobe_list_sops, sizeof(struct kprobe_list_place));
+	return seq_open_private(file, inode->i_private, sizeof(struct kprobe_list_place));
 }
 
 static const struct file_operations kprobe_list_fops = {
@@ -186,8 +190,8 @@ static int blacklist_show(struct seq_file *m, void *v)
 {
 	const struct blacklist_range *range = v;
 
-	seq_printf(m, "0x%px-0x%px\t%ps\n", shown_addr(m, range->start),
-		   shown_addr(m, range->end), (void *)range->start);
+	seq_printf(m, "0x%px-0x%px\t%ps\n", kprobe_shown_addr(m, range->start),
+		   kprobe_shown_addr(m, range->end), (void *)range->start);
 	return 0;
 }
 
@@ -241,12 +245,16 @@ static const struct file_operations kprobes_enabled_fops = {
  * stats: a line for each number, "NAME: VALUE"
  *
  *	probes, and probes_disabled
- *	missed: hits that the registered probes have missed
+ *	missed: hits that the registered probes have missed; and missed_REASON: those of the
+ *	sites, which all probes of a site may have missed
  *	sites, and sites_KIND, which add up to all sites
  *	no_jump_REASON: breakpoint sites by reason, which add up to sites_breakpoint
  *
  * All lines are always present, but the reasons only with CONFIG_OPTPROBES.
  */
+
+/* Armed through ftrace; the other kinds are the states. */
+#define KIND_FTRACE	(SITE_GONE + 1)
 
 static const char * const site_kinds[] = {
 	[SITE_NEW]		= "new",
@@ -256,31 +264,59 @@ static const char * const site_kinds[] = {
 	[SITE_DISARMED]		= "disarmed",
 	[SITE_DYING]		= "dying",
 	[SITE_GONE]		= "gone",
+	[KIND_FTRACE]		= "ftrace",
 };
+
+static unsigned int kprobe_site_kind(const struct kprobe_site *site)
+{
+	return site->state == SITE_ARMED && kprobe_ftrace(&site->kp) ? KIND_FTRACE : site->state;
+}
+
+/**
+ * struct misses - Missed hits by reason
+ * @nested:	Hits while a handler was running, or in an interrupt of a busy section.
+ * @busy:	Hits between kprobe_busy_begin() and kprobe_busy_end().
+ * @returns:	Calls, or returns, that return probes have missed.
+ */
+struct misses {
+	unsigned long nested;
+	unsigned long busy;
+	unsigned long returns;
+};
+
+static unsigned long kprobe_missed_returns(struct kprobe *p)
+{
+	return is_return_probe(p) ? READ_ONCE(container_of(p, struct kretprobe, kp)->nmissed) : 0;
+}
 
 static unsigned long kprobe_missed_hits(struct kprobe *p)
 {
-	unsigned long missed = READ_ONCE(p->nmissed);
+	return READ_ONCE(p->nmissed) + kprobe_missed_returns(p);
+}
 
-	if (is_return_probe(p))
-		missed += READ_ONCE(container_of(p, struct kretprobe, kp)->nmissed);
-	return missed;
+static void misses_add_site(struct misses *misses, const struct kprobe_site *site)
+{
+	struct kprobe *p;
+
+	misses->nested += READ_ONCE(site->kp.nmissed);
+	misses->busy += (unsigned int)atomic_read(&site->missed_busy);
+	list_for_each_entry(p, &site->kp.list, list)
+		misses->returns += kprobe_missed_returns(p);
 }
 
 static int kprobes_stats_show(struct seq_file *m, void *unused)
 {
-	unsigned long sites = 0, probes = 0, disabled = 0, missed = 0, ftrace = 0;
+	unsigned long sites = 0, probes = 0, disabled = 0, missed = 0;
 	unsigned long of_kind[ARRAY_SIZE(site_kinds)] = { };
+	struct misses misses = { };
 	struct kprobe_site *site;
 	struct kprobe *p;
 
 	guard(mutex)(&kprobe_mutex);
 	for (site = site_first_from(0); site; site = site_next(site)) {
 		sites++;
-		if (site->state == SITE_ARMED && kprobe_ftrace(&site->kp))
-			ftrace++;
-		else
-			of_kind[site->state]++;
+		misses_add_site(&misses, site);
+		of_kind[kprobe_site_kind(site)]++;
 		list_for_each_entry(p, &site->kp.list, list) {
 			probes++;
 			disabled += kprobe_disabled(p);
@@ -291,23 +327,89 @@ static int kprobes_stats_show(struct seq_file *m, void *unused)
 	seq_printf(m, "probes: %lu\n", probes);
 	seq_printf(m, "probes_disabled: %lu\n", disabled);
 	seq_printf(m, "missed: %lu\n", missed);
+	seq_printf(m, "missed_nested: %lu\n", misses.nested);
+	seq_printf(m, "missed_busy: %lu\n", misses.busy);
+	seq_printf(m, "missed_returns: %lu\n", misses.returns);
 	seq_printf(m, "sites: %lu\n", sites);
-	seq_printf(m, "sites_ftrace: %lu\n", ftrace);
-	for (unsigned int i = 0; i < ARRAY_SIZE(site_kinds); i++)
+	seq_printf(m, "sites_ftrace: %lu\n", of_kind[KIND_FTRACE]);
+	for (unsigned int i = 0; i < KIND_FTRACE; i++)
 		seq_printf(m, "sites_%s: %lu\n", site_kinds[i], of_kind[i]);
 	optimizer_show_reasons(m);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(kprobes_stats);
 
+/* sites: a line for each probed address, in address order */
+
+/* The function of the probe's owner that is called at a hit. */
+static void *kprobe_owners_handler(struct kprobe *p)
+{
+	if (is_return_probe(p)) {
+		struct kretprobe *rp = container_of(p, struct kretprobe, kp);
+
+		return rp->handler ?: rp->entry_handler;
+	}
+	return is_jprobe(p) ? jprobe_owners_handler(p) : p->pre_handler ?: (void *)p->post_handler;
+}
+
+static void kprobe_sites_show_probes(struct seq_file *m, const struct kprobe_site *site)
+{
+	struct misses misses = { };
+	const char *comma = "";
+	struct kprobe *p;
+
+	misses_add_site(&misses, site);
+	seq_printf(m, " missed_nested=%lu missed_busy=%lu missed_returns=%lu handlers=",
+		   misses.nested, misses.busy, misses.returns);
+	list_for_each_entry(p, &site->kp.list, list) {
+		void *handler = kprobe_owners_handler(p);
+
+		seq_puts(m, comma);
+		if (handler)
+			seq_printf(m, "%ps", handler);
+		else
+			seq_puts(m, "none");
+		if (kprobe_disabled(p))
+			seq_puts(m, "(disabled)");
+		comma = ",";
+	}
+}
+
+static int kprobe_sites_show(struct seq_file *m, void *v)
+{
+	struct kprobe_site *site = v;
+
+	seq_printf(m, "%px  ", kprobe_shown_addr(m, site_addr(site)));
+	kprobe_list_show_symbol(m, site);
+	seq_printf(m, " kind=%s", site_kinds[kprobe_site_kind(site)]);
+	if (site_stays_breakpoint(site))
+		seq_printf(m, " no_jump=%s", optimizer_no_jump(site));
+	kprobe_sites_show_probes(m, site);
+	seq_putc(m, '\n');
+	return 0;
+}
+
+static const struct seq_operations kprobe_sites_sops = {
+	.start	= kprobe_list_start,
+	.next	= kprobe_list_next,
+	.stop	= kprobe_list_stop,
+	.show	= kprobe_sites_show,
+};
+
+/* refusals: a line for each of the last refused registrations */
+DEFINE_SHOW_ATTRIBUTE(refusals);
+
 static int __init kprobes_debugfs_init(void)
 {
 	struct dentry *dir = debugfs_create_dir("kprobes", NULL);
 
-	debugfs_create_file("list", 0400, dir, NULL, &kprobe_list_fops);
+	debugfs_create_file("list", 0400, dir, (void *)&kprobe_list_sops, &kprobe_list_fops);
 	debugfs_create_file("enabled", 0600, dir, NULL, &kprobes_enabled_fops);
 	debugfs_create_file("blacklist", 0400, dir, NULL, &blacklist_fops);
 	debugfs_create_file("stats", 0400, dir, NULL, &kprobes_stats_fops);
+	debugfs_create_file("sites", 0400, dir, (void *)&kprobe_sites_sops, &kprobe_list_fops);
+	debugfs_create_file("check", 0600, dir, NULL, &kprobe_check_fops);
+	debugfs_create_file("refusals", 0400, dir, NULL, &refusals_fops);
 	return 0;
 }
 late_initcall(kprobes_debugfs_init);

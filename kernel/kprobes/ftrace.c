@@ -155,7 +155,7 @@ static void kprobe_ftrace_remove_ips(struct ftrace_ops *ops, unsigned long *ip, 
 	*count -= n;
 	err = *count ? ftrace_set_filter_ips(ops, ip, n, 1, 0) : unregister_ftrace_function(ops);
 	if (err)
-		pr_warn_ratelimited("ftrace keeps calling for %u functions (%pe): reboot to end it\n",
+		pr_warn_ratelimited("ftrace keeps calling for %u functions (%pe): reboot to end these calls\n",
 				    n, ERR_PTR(err));
 }
 

@@ -16,6 +16,11 @@
 
 DEFINE_PER_CPU(unsigned int, kprobe_context);
 
+/* What kprobe_running() returns while kprobe_busy_begin() is in effect. */
+static struct kprobe kprobe_busy_probe = {
+	.addr = (kprobe_opcode_t *)&kprobe_busy_probe,
+};
+
 static __always_inline void kprobe_count_miss(struct kprobe *p)
 {
 	/* Several CPUs may miss a hit at once, and each miss must be counted. */
@@ -34,17 +39,23 @@ static __always_inline void kprobe_count_miss(struct kprobe *p)
 static __always_inline int kprobe_walk_pre_handlers(struct kprobe *site, struct pt_regs *regs,
 						    bool nested)
 {
+	bool missed = false, changed = false;
 	struct kprobe *p;
 
 	list_for_each_entry_lockless(p, &site->list, list) {
 		if (kprobe_disabled(p))
 			continue;
-		if (nested && !(p->flags & KPROBE_FLAG_REENTRANT))
+		if (nested && !(p->flags & KPROBE_FLAG_REENTRANT)) {
 			kprobe_count_miss(p);
-		else if (kprobe_call_pre_handler(p, regs))
-			return 1;
+			missed = true;
+		} else if (kprobe_call_pre_handler(p, regs)) {
+			changed = true;
+			break;
+		}
 	}
-	return 0;
+	if (missed)
+		kprobe_count_miss(site);
+	return changed;
 }
 
 /**
@@ -130,7 +141,7 @@ static __always_inline bool kprobe_is_callable(const struct kprobe *p)
 /* The first probe of a hit: at a site the newest one, for a return the only one. */
 static __always_inline struct kprobe *kprobe_first_of(struct kprobe *running)
 {
-	if (kprobe_find(running->addr) != running)
+	if (!kprobe_is_site(running))
 		return running;
 	return list_first_or_null_rcu(&running->list, struct kprobe, list);
 }
@@ -191,15 +202,14 @@ noinstr void kprobes_inc_nmissed_count(struct kprobe *p)
 {
 	struct kprobe *probe;
 
-	kprobe_count_miss(p);
+	if (kprobe_running() == &kprobe_busy_probe)
+		raw_atomic_inc(&site_of(p)->missed_busy);
+	else
+		kprobe_count_miss(p);
 	list_for_each_entry_lockless(probe, &p->list, list)
 		if (!kprobe_disabled(probe))
 			kprobe_count_miss(probe);
 }
-
-static struct kprobe kprobe_busy_probe = {
-	.addr = (kprobe_opcode_t *)&kprobe_busy_probe,
-};
 
 /**
  * kprobe_busy_begin() - Prevent handlers from running on this CPU
@@ -212,11 +222,17 @@ static struct kprobe kprobe_busy_probe = {
  */
 notrace void __kprobes kprobe_busy_begin(void)
 {
+	struct kprobe_ctlblk *kcb;
+
 	preempt_disable_notrace();
+	kcb = get_kprobe_ctlblk();
+	/* Some architectures decide on it what to do with a hit that sees the probe below. */
+	kcb->kprobe_status = KPROBE_HIT_ACTIVE;
+	barrier();	/* a hit before the claim may leave another status, set again below */
 	raw_cpu_write(current_kprobe, &kprobe_busy_probe);
 	barrier();	/* a hit from above that sees this puts the rest back as it was */
 	raw_cpu_write(kprobe_context, preempt_count());
-	get_kprobe_ctlblk()->kprobe_status = KPROBE_HIT_ACTIVE;
+	kcb->kprobe_status = KPROBE_HIT_ACTIVE;
 }
 
 /**

@@ -357,15 +357,11 @@ static __always_inline void kretprobe_instance_put(struct kretprobe_instance *ri
  */
 void kretprobe_put_uncached(struct kretprobe_instance *ri)
 {
-	static struct kprobe busy = { .addr = (kprobe_opcode_t *)&busy };
 	bool alone = !kprobe_running();
 
-	if (alone) {
-		raw_cpu_write(current_kprobe, &busy);
-		barrier();	/* as in kprobe_busy_begin() */
-		raw_cpu_write(kprobe_context, preempt_count());
-	}
+	if (alone)
+		kprobe_busy_begin();
 	kretprobe_instance_put(ri);
 	if (alone)
-		reset_current_kprobe();
+		kprobe_busy_end();
 }

@@ -31,6 +31,8 @@
 #include <linux/rbtree.h>
 #include <linux/rcupdate.h>
 
+struct seq_file;
+
 extern struct mutex kprobe_mutex;
 
 /* Exclude all other patching of text, jump labels included, and CPU hotplug. */
@@ -86,6 +88,12 @@ static inline bool site_is_armed(const struct kprobe_site *site)
 	return site->state == SITE_ARMED || site_has_detour(site);
 }
 
+/* Is it armed by a breakpoint, without a detour that a jump is about to lead to? */
+static inline bool site_stays_breakpoint(const struct kprobe_site *site)
+{
+	return site->state == SITE_ARMED && !kprobe_ftrace(&site->kp);
+}
+
 static inline void site_add_to_batch(struct kprobe_site *site, struct list_head *batch)
 {
 	if (list_empty(&site->batch))
@@ -116,13 +124,22 @@ struct blacklist_cursor;
  * @function:	Start of the function that contains @addr.
  * @size:	Size of the function in bytes.
  * @flags:	KPROBE_FLAG_ON_FUNC_ENTRY and KPROBE_FLAG_FTRACE, as they apply.
+ * @why:	Why a check has failed, for people; NULL if the error says it.
  */
 struct kprobe_address {
 	unsigned long addr;
 	unsigned long function;
 	unsigned long size;
 	u32 flags;
+	const char *why;
 };
+
+/* Let a check of @where fail with @err. @why is a string that is never freed. */
+static inline int kprobe_refuse(struct kprobe_address *where, int err, const char *why)
+{
+	where->why = why;
+	return err;
+}
 
 /**
  * struct insn_cursor - Progress of decoding a function
@@ -137,10 +154,10 @@ struct insn_cursor {
 int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where,
 		   struct kprobe_address *last);
 int kprobe_check_place(struct kprobe_address *where, struct blacklist_cursor *cursor);
-int kprobe_check_insn(const struct kprobe_address *where, struct insn_cursor *cursor);
+int kprobe_check_insn(struct kprobe_address *where, struct insn_cursor *cursor);
 
 /* reserved.c */
-bool kprobe_reserved(unsigned long addr);
+const char *kprobe_reserved_for(unsigned long addr);
 void reserved_forget_text(unsigned long start, unsigned long end);
 
 /* blacklist.c */
@@ -156,6 +173,7 @@ struct blacklist_cursor {
 };
 
 bool kprobe_is_blacklisted(const struct kprobe_address *where, struct blacklist_cursor *cursor);
+const char *kprobe_blacklisted_by(const struct kprobe_address *where);
 int blacklist_add_functions(const unsigned long *function, const unsigned long *end);
 int blacklist_add_section(const void *start, unsigned long size);
 void blacklist_remove(unsigned long start, unsigned long end);
@@ -212,8 +230,6 @@ static inline int arch_prepare_kprobe_ftrace(struct kprobe *p)
 #endif
 
 /* optimizer.c */
-struct seq_file;
-
 #ifdef CONFIG_OPTPROBES
 void optimizer_consider(struct kprobe_site *site);
 void optimizer_neighbours_left(struct list_head *batch);
@@ -223,6 +239,8 @@ void unoptimize_unsuitable(struct list_head *batch);
 void unoptimize_around(struct list_head *batch);
 void optimizer_wait_bounded(void);
 void optimizer_show_reasons(struct seq_file *m);
+const char *optimizer_no_jump(const struct kprobe_site *site);
+bool optimizer_try_jump(struct kprobe_site *site, const char **no_jump);
 #else
 static inline void optimizer_consider(struct kprobe_site *site) { }
 static inline void optimizer_neighbours_left(struct list_head *batch) { }
@@ -232,6 +250,18 @@ static inline void unoptimize_unsuitable(struct list_head *batch) { }
 static inline void unoptimize_around(struct list_head *batch) { }
 static inline void optimizer_wait_bounded(void) { }
 static inline void optimizer_show_reasons(struct seq_file *m) { }
+
+static inline const char *optimizer_no_jump(const struct kprobe_site *site)
+{
+	return "unsupported";
+}
+
+static inline bool optimizer_try_jump(struct kprobe_site *site, const char **no_jump)
+{
+	*no_jump = "unsupported";
+	return true;
+}
+
 static inline void arch_forget_text(const struct module *mod) { }
 #endif
 
@@ -268,10 +298,21 @@ static inline bool is_jprobe(const struct kprobe *p)
 {
 	return p->pre_handler == jprobe_entered;
 }
+
+/* The function of the caller that a jumper probe calls. */
+static inline void *jprobe_owners_handler(struct kprobe *p)
+{
+	return container_of(p, struct jprobe, kp)->entry;
+}
 #else
 static inline bool is_jprobe(const struct kprobe *p)
 {
 	return false;
+}
+
+static inline void *jprobe_owners_handler(struct kprobe *p)
+{
+	return NULL;
 }
 #endif
 
@@ -311,11 +352,32 @@ static inline int kprobes_init_modules(void)
  *		nothing to undo.
  */
 struct kprobe_kind {
-	int (*prepare)(struct kprobe *p, const struct kprobe_address *where);
+	int (*prepare)(struct kprobe *p, struct kprobe_address *where);
 	void (*undo)(struct kprobe **kps, int num);
 };
 
+int kprobes_check_call(const struct kprobe *first, int num);
 int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kind);
+int kprobe_try(struct kprobe *p, struct kprobe_address *where,
+	       void (*look)(struct kprobe_site *site, void *data), void *data);
+
+/* debugfs.c */
+void *kprobe_shown_addr(struct seq_file *m, unsigned long addr);
+
+/* check.c */
+extern const struct file_operations kprobe_check_fops;
+
+/* refusals.c */
+#ifdef CONFIG_DEBUG_FS
+int refusals_add(const struct kprobe *p, int err, const char *why);
+const char *refusal_reason(int err, const char *why);
+int refusals_show(struct seq_file *m, void *unused);
+#else
+static inline int refusals_add(const struct kprobe *p, int err, const char *why)
+{
+	return err;
+}
+#endif
 
 /* apply.c */
 int kprobes_apply(struct list_head *batch);

@@ -28,14 +28,15 @@ notrace int __kprobes jprobe_entered(struct kprobe *p, struct pt_regs *regs)
 	return 0;
 }
 
-static int jprobe_prepare(struct kprobe *p, const struct kprobe_address *where)
+static int jprobe_prepare(struct kprobe *p, struct kprobe_address *where)
 {
 	const struct jprobe *jp = container_of(p, struct jprobe, kp);
 	void *entry = dereference_symbol_descriptor(jp->entry);
 
-	if (!(where->flags & KPROBE_FLAG_ON_FUNC_ENTRY) ||
-	    !kernel_text_address((unsigned long)entry))
-		return -EINVAL;
+	if (!(where->flags & KPROBE_FLAG_ON_FUNC_ENTRY))
+		return kprobe_refuse(where, -EINVAL, "jumper probes are at functions' entries");
+	if (!kernel_text_address((unsigned long)entry))
+		return kprobe_refuse(where, -EINVAL, "the jumper probe's handler is not in text");
 	p->pre_handler = jprobe_entered;
 	return 0;
 }

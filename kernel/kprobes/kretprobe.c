@@ -51,15 +51,17 @@ static struct kretprobe *kretprobe_of(struct kprobe *p)
 	return container_of(p, struct kretprobe, kp);
 }
 
-static int kretprobe_prepare(struct kprobe *p, const struct kprobe_address *where)
+static int kretprobe_prepare(struct kprobe *p, struct kprobe_address *where)
 {
 	struct kretprobe *rp = kretprobe_of(p);
 	int err;
 
 	if (rp->data_size > KRETPROBE_MAX_DATA_SIZE)
-		return -E2BIG;
-	if (!(where->flags & KPROBE_FLAG_ON_FUNC_ENTRY) || is_kretprobe_blacklisted(where->addr))
-		return -EINVAL;
+		return kprobe_refuse(where, -E2BIG, "data_size is too large");
+	if (!(where->flags & KPROBE_FLAG_ON_FUNC_ENTRY))
+		return kprobe_refuse(where, -EINVAL, "return probes are at functions' entries");
+	if (is_kretprobe_blacklisted(where->addr))
+		return kprobe_refuse(where, -EINVAL, "the function must not be return-probed");
 	err = kretprobe_pool_create(rp);
 	if (err)
 		return err;
@@ -131,16 +133,16 @@ int register_kretprobes(struct kretprobe **rps, int num)
 {
 	int *missed __free(kvfree) = NULL;
 	struct kprobe **kps __free(kvfree) = NULL;
+	const struct kprobe *first = num > 0 && rps[0] ? &rps[0]->kp : NULL;
 	int err;
 
-	if (num <= 0)
-		return -EINVAL;
-	if (kprobes_must_not_wait())
-		return -EDEADLK;
+	err = kprobes_check_call(first, num);
+	if (err)
+		return err;
 	kps = kretprobes_to_kprobes(rps, num);
 	missed = kretprobes_save_missed(rps, num);
 	if (!kps || !missed)
-		return -ENOMEM;
+		return refusals_add(first, -ENOMEM, NULL);
 	err = kprobes_register(kps, num, &kretprobe_kind);
 	if (!err)
 		kretprobes_subtract_missed(rps, num, missed);

@@ -208,6 +208,7 @@ static int site_prepare_detour(struct kprobe_site *site)
 
 static void optimizer_kick(void)
 {
+	lockdep_assert_held(&kprobe_mutex);
 	if (!optimizer.ready || !optimizer.allowed || list_empty(&optimizer.candidates))
 		return;
 	WRITE_ONCE(optimizer.busy, true);
@@ -223,7 +224,7 @@ static void optimizer_kick(void)
 void optimizer_consider(struct kprobe_site *site)
 {
 	lockdep_assert_held(&kprobe_mutex);
-	if (!optimizer.allowed || site->state != SITE_ARMED || kprobe_ftrace(&site->kp))
+	if (!optimizer.allowed || !site_stays_breakpoint(site))
 		return;
 	if (list_empty(&site->op.list))
 		list_add_tail(&site->op.list, &optimizer.candidates);
@@ -622,14 +623,67 @@ static const struct {
 	{ 1,		"other" },
 };
 
-static unsigned int site_unfit_reason(const struct kprobe_site *site)
+static unsigned int unfit_reason(int unfit)
 {
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(reasons) - 1; i++)
-		if (reasons[i].unfit == site->unfit)
+		if (reasons[i].unfit == unfit)
 			break;
 	return i;
+}
+
+/**
+ * optimizer_no_jump() - Say why an armed site has no jump
+ * @site: The site.
+ *
+ * Context: Process context, kprobe_mutex held.
+ * Return: The reason, as in debugfs; NULL if there is a jump, or will be soon.
+ */
+const char *optimizer_no_jump(const struct kprobe_site *site)
+{
+	lockdep_assert_held(&kprobe_mutex);
+	if (site_has_detour(site))
+		return NULL;
+	return optimizer.allowed ? reasons[unfit_reason(site->unfit)].name : "disabled";
+}
+
+/**
+ * optimizer_try_jump() - Find out if a site that is not armed could have a jump
+ * @site: The site.
+ * @no_jump: Set to the reason if it could not, as in debugfs; otherwise to NULL.
+ *
+ * Context: Process context, kprobe_mutex held. May sleep.
+ * Return: false if the text must be analysed further: call again, after others had the mutex.
+ */
+bool optimizer_try_jump(struct kprobe_site *site, const char **no_jump)
+{
+	bool has_detour = arch_prepared_optinsn(&site->op.optinsn);
+	int unfit;
+
+	lockdep_assert_held(&kprobe_mutex);
+	*no_jump = "disabled";
+	if (!optimizer.allowed)
+		return true;
+	unfit = arch_learn_text(site_addr(site));
+	if (unfit > 0)
+		return false;
+	/*
+	 * A detour that does not suit its probes any more is made anew once the site is armed:
+	 * tasks may still be in this one.
+	 */
+	if (!unfit && has_detour && !arch_detour_suits(&site->op)) {
+		*no_jump = "pending";
+		return true;
+	}
+	if (!unfit) {
+		guard(kprobe_text)();
+		unfit = site_prepare_detour(site);
+		if (!has_detour)
+			arch_remove_optimized_kprobe(&site->op);
+	}
+	*no_jump = unfit ? reasons[unfit_reason(unfit)].name : NULL;
+	return true;
 }
 
 /**
@@ -645,10 +699,10 @@ void optimizer_show_reasons(struct seq_file *m)
 
 	lockdep_assert_held(&kprobe_mutex);
 	for (site = site_first_from(0); site; site = site_next(site)) {
-		if (site->state != SITE_ARMED || kprobe_ftrace(&site->kp))
+		if (!site_stays_breakpoint(site))
 			continue;
 		if (optimizer.allowed)
-			count[site_unfit_reason(site)]++;
+			count[unfit_reason(site->unfit)]++;
 		else
 			switched_off++;
 	}

@@ -98,12 +98,12 @@ static bool reserved_index_has(const struct reserved_index *index, unsigned long
 }
 
 /**
- * kprobe_reserved() - Check an instruction for another user
- * @addr: The address of an instruction, in the text of the kernel or of a module
- *	that is not being unloaded.
+ * kprobe_reserved() - Check for an instruction with another user
+ * @addr: The address, in the text of the kernel or of a module that is not being
+ *	unloaded.
  *
  * Context: Process context with kprobe_mutex and jump_label_lock() held.
- * Return: true if the instruction is reserved.
+ * Return: true if an instruction at @addr is reserved.
  */
 bool kprobe_reserved(unsigned long addr)
 {
@@ -117,6 +117,18 @@ bool kprobe_reserved(unsigned long addr)
 	return jump_label_text_reserved(text, text) ||
 	       static_call_text_reserved(text, text) ||
 	       find_bug(addr);
+}
+
+/* kprobe_reserved_for() - The user for whom kprobe_reserved() has found the instruction */
+const char *kprobe_reserved_for(unsigned long addr)
+{
+	void *text = (void *)addr;
+
+	if (jump_label_text_reserved(text, text))
+		return "a static branch: its jump label is patched";
+	if (static_call_text_reserved(text, text))
+		return "a static call: it is patched";
+	return "the trap of a BUG() or WARN(), which is found by its address";
 }
 
 /* reserved_forget_text() - Free the index of the text from @start to @end, if there is one */

@@ -253,12 +253,6 @@ struct kprobe_site *site_find(unsigned long addr)
 	return kp ? site_of(kp) : NULL;
 }
 
-/* Is @kp embedded in a site that is not gone? */
-static bool is_hashed_site_kprobe(const struct kprobe *kp)
-{
-	return get_kprobe(kp->addr) == kp;
-}
-
 /* Is @kp embedded in a site that may be gone, and so not in the hash? */
 static bool is_any_site_kprobe(const struct kprobe *kp)
 {
@@ -306,7 +300,7 @@ struct kprobe_site *site_of_probe(struct kprobe *p)
 	lockdep_assert_held(&kprobe_mutex);
 	if (!kprobe_is_linked(p))
 		return NULL;
-	return site_in_probe_list(p, is_hashed_site_kprobe) ?:
+	return site_in_probe_list(p, kprobe_is_site) ?:
 	       site_in_probe_list(p, is_any_site_kprobe);
 }
 
@@ -418,8 +412,12 @@ void site_set_state(struct kprobe_site *site, enum kprobe_site_state state)
 {
 	lockdep_assert_held(&kprobe_mutex);
 	WARN_ON_ONCE(!(site_transitions[site->state] & BIT(state)));
-	if (site->state == SITE_DYING && state != SITE_GONE)
+	if (site->state == SITE_DYING && state != SITE_GONE) {
 		list_del_init(&site->retired);
+		/* The misses of the probes that have left. */
+		WRITE_ONCE(site->kp.nmissed, 0);
+		atomic_set(&site->missed_busy, 0);
+	}
 	/* Pairs with the READ_ONCE() of a fault at the site, which only wants to know. */
 	WRITE_ONCE(site->state, state);
 }

@@ -26,7 +26,6 @@
 #include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
-#include <linux/static_call.h>
 
 #include <asm/alternative.h>
 #include <asm/nospec-branch.h>
@@ -115,9 +114,12 @@ static void text_index_free(struct text_index *index)
 
 DEFINE_FREE(text_index_free, struct text_index *, text_index_free(_T))
 
+/* Without memory there are breakpoints, which work, and another try later. */
+#define LEARN_GFP	(GFP_KERNEL | __GFP_NOWARN)
+
 static unsigned long *text_bitmap_alloc(unsigned long size)
 {
-	return kvcalloc(BITS_TO_LONGS(size), sizeof(long), GFP_KERNEL);
+	return kvcalloc(BITS_TO_LONGS(size), sizeof(long), LEARN_GFP);
 }
 
 static void text_index_add_fixups(const struct text_index *index)
@@ -217,7 +219,7 @@ static int text_index_prepare_core(struct text_index *index)
 /* Create the index, still empty, of the text that an address is in. */
 static int text_index_create(unsigned long addr)
 {
-	struct text_index *index __free(text_index_free) = kzalloc(sizeof(*index), GFP_KERNEL);
+	struct text_index *index __free(text_index_free) = kzalloc(sizeof(*index), LEARN_GFP);
 	int err;
 
 	if (!index)
@@ -322,7 +324,7 @@ static int text_index_learn_code(struct text_index *index)
 
 	next = text_symbol_end(index, start);
 	len = min(end - start, max(next - start, LEARN_SIZE));
-	code = kvmalloc(len, GFP_KERNEL);
+	code = kvmalloc(len, LEARN_GFP);
 	if (!code)
 		return -ENOMEM;
 	scoped_guard(mutex, &text_mutex)
@@ -392,10 +394,10 @@ int branches_learn(unsigned long addr)
 
 static bool is_text_reserved(unsigned long addr, unsigned int size)
 {
-	void *first = (void *)addr, *last = (void *)(addr + size - 1);
-
-	return jump_label_text_reserved(first, last) ||
-	       static_call_text_reserved(first, last);
+	for (unsigned long pos = addr; pos < addr + size; pos++)
+		if (kprobe_reserved(pos))
+			return true;
+	return false;
 }
 
 static bool is_crossing_symbols(unsigned long addr, unsigned int size)

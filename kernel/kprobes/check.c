@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What would happen to a probe at a place, and why: the file check in debugfs
+ */
+#include "internal.h"
+
+#include <linux/ctype.h>
+#include <linux/debugfs.h>
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/ftrace.h>
+#include <linux/kallsyms.h>
+#include <linux/kstrtox.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+#include <linux/seq_file.h>
+#include <linux/string.h>
+
+/* Room for module:symbol+offset. */
+#define PLACE_LEN	(MODULE_NAME_LEN + KSYM_NAME_LEN + 32)
+
+/* What was written last. */
+static char check_place[PLACE_LEN];
+static DEFINE_MUTEX(check_mutex);
+
+/**
+ * struct check - Place that is being checked
+ * @name:	The symbol, perhaps of a module and with an offset; or an address.
+ * @p:		A probe there.
+ * @where:	The address.
+ * @err:	What register_kprobe() would return.
+ * @symbol:	The function, with the offset and module; empty if there is none.
+ * @kind:	How the probe would be hit.
+ * @no_jump:	Why not by a jump, or NULL.
+ * @again:	The text must be analysed further to know @no_jump.
+ */
+struct check {
+	char name[PLACE_LEN];
+	struct kprobe p;
+	struct kprobe_address where;
+	int err;
+	char symbol[KSYM_SYMBOL_LEN];
+	const char *kind;
+	const char *no_jump;
+	bool again;
+};
+
+/* Split "symbol+offset", or else read an address. */
+static int check_parse(struct check *check)
+{
+	char *plus = strchr(check->name, '+');
+	unsigned long offset = 0, addr;
+
+	if (plus) {
+		*plus = '\0';
+		if (kstrtoul(plus + 1, 0, &offset) || offset > UINT_MAX)
+			return -EINVAL;
+	}
+	check->p.offset = offset;
+	if (!check->name[0])
+		return -EINVAL;
+	/* Names of modules may begin with a digit, too. */
+	if (!isdigit(check->name[0]) || strchr(check->name, ':')) {
+		check->p.symbol_name = check->name;
+		return 0;
+	}
+	if (kstrtoul(check->name, 0, &addr))
+		return -EINVAL;
+	check->p.addr = (kprobe_opcode_t *)addr;
+	return 0;
+}
+
+/* The symbol at an address says where the kernel is. */
+static bool check_is_permitted(const struct check *check, const struct file *file)
+{
+	return !check->p.addr || kallsyms_show_value(file->f_cred);
+}
+
+static void check_look(struct kprobe_site *site, void *data)
+{
+	struct check *check = data;
+
+	if (kprobe_ftrace(&site->kp)) {
+		check->kind = "ftrace";
+		return;
+	}
+	if (site_is_armed(site))
+		check->no_jump = optimizer_no_jump(site);
+	else
+		check->again = !optimizer_try_jump(site, &check->no_jump);
+	check->kind = check->no_jump ? "breakpoint" : "jump";
+}
+
+static int check_run(struct check *check)
+{
+	do {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		check->again = false;
+		scoped_guard(mutex, &kprobe_mutex) {
+			check->err = kprobe_try(&check->p, &check->where, check_look, check);
+			/* The module is not unloaded meanwhile. */
+			if (check->where.function)
+				sprint_symbol(check->symbol, check->where.addr);
+		}
+		cond_resched_tasks_rcu_qs();
+	} while (check->again);
+	return 0;
+}
+
+static void check_show_address(struct seq_file *m, const struct check *check)
+{
+	seq_printf(m, "address: 0x%px\n", kprobe_shown_addr(m, check->where.addr));
+	seq_printf(m, "symbol: %s\n", check->symbol);
+	seq_printf(m, "entry: %s\n",
+		   check->where.flags & KPROBE_FLAG_ON_FUNC_ENTRY ? "yes" : "no");
+}
+
+/* Find the last instruction of the function that starts below an address. */
+static bool check_find_before(const struct kprobe_address *where, unsigned long *before)
+{
+	unsigned long pos;
+
+	for (*before = where->addr - 1; *before >= where->function; --*before) {
+		pos = where->function;
+		if (!arch_seek_insn(&pos, *before))
+			return true;
+		if (where->addr - *before == MAX_INSN_SIZE * sizeof(kprobe_opcode_t))
+			break;
+	}
+	return false;
+}
+
+/* The instruction that the address is inside of, and the next one, if both are found. */
+static void check_show_insns(struct seq_file *m, const struct kprobe_address *where)
+{
+	unsigned long before, next = where->function;
+	bool found;
+
+	scoped_guard(mutex, &kprobe_mutex) {
+		guard(kprobe_text)();
+		arch_seek_insn(&next, where->addr);
+		found = next > where->addr && check_find_before(where, &before);
+	}
+	if (found)
+		seq_printf(m, "insns: +%#lx +%#lx\n", before - where->function,
+			   next - where->function);
+}
+
+#ifdef CONFIG_DYNAMIC_FTRACE
+static bool check_is_traced(const struct kprobe_address *where)
+{
+	return ftrace_location_range(where->function, where->function + where->size - 1);
+}
+#else
+static bool check_is_traced(const struct kprobe_address *where)
+{
+	return true;
+}
+#endif
+
+static void check_show_result(struct seq_file *m, const struct check *check)
+{
+	const struct kprobe_address *where = &check->where;
+
+	if (check->err) {
+		seq_printf(m, "result: %pe\n", ERR_PTR(check->err));
+		seq_printf(m, "reason: %s\n", refusal_reason(check->err, where->why));
+		if (check->err == -EILSEQ)
+			check_show_insns(m, where);
+		return;
+	}
+	seq_puts(m, "result: 0\n");
+	seq_printf(m, "hit: %s\n", check->kind);
+	if (check->no_jump)
+		seq_printf(m, "no_jump: %s\n", check->no_jump);
+	seq_printf(m, "traced: %s\n", check_is_traced(where) ? "yes" : "no");
+}
+
+/**
+ * struct check_names - Search for the symbols of a function's parts and namesakes
+ * @m:		Receives them.
+ * @left:	How many more are shown.
+ * @name:	The symbol that was given, without its module.
+ * @len:	Its length.
+ */
+struct check_names {
+	struct seq_file *m;
+	unsigned int left;
+	const char *name;
+	size_t len;
+};
+
+/* kallsyms keeps modules from being unloaded while it is at their symbols. */
+static const char *check_module_name(unsigned long addr)
+{
+	struct module *mod;
+
+	guard(preempt)();
+	mod = __module_address(addr);
+	return mod ? module_name(mod) : NULL;
+}
+
+/* The compiler appends .isra.0, .constprop.0, .part.0, .cold and the like. */
+static int check_show_name(void *data, const char *name, unsigned long addr)
+{
+	struct check_names *names = data;
+	const char *module;
+
+	if (strncmp(name, names->name, names->len) ||
+	    (name[names->len] && name[names->len] != '.'))
+		return 0;
+	module = check_module_name(addr);
+	seq_printf(names->m, "name: %s%s%s 0x%px\n", module ?: "", module ? ":" : "", name,
+		   kprobe_shown_addr(names->m, addr));
+	return !--names->left;
+}
+
+static void check_show_names(struct seq_file *m, const char *symbol)
+{
+	const char *colon = strchr(symbol, ':');
+	struct check_names names = {
+		.m	= m,
+		.left	= 100,
+		.name	= colon ? colon + 1 : symbol,
+	};
+
+	names.len = strcspn(names.name, ".");
+	if (names.len && !kallsyms_on_each_symbol(check_show_name, &names))
+		module_kallsyms_on_each_symbol(NULL, check_show_name, &names);
+}
+
+static int check_show(struct seq_file *m, void *unused)
+{
+	struct check *check __free(kfree) = kzalloc(sizeof(*check), GFP_KERNEL);
+	int err;
+
+	if (!check)
+		return -ENOMEM;
+	scoped_guard(mutex, &check_mutex)
+		strscpy(check->name, check_place);
+	if (!check->name[0]) {
+		seq_puts(m, "Write [MODULE:]SYMBOL[+OFFSET] or an address to this file first.\n");
+		return 0;
+	}
+	seq_printf(m, "place: %s\n", check->name);
+	check_parse(check);
+	/* Another user may have written it. */
+	if (!check_is_permitted(check, m->file))
+		return -EPERM;
+	err = check_run(check);
+	if (err)
+		return err;
+	if (check->symbol[0])
+		check_show_address(m, check);
+	check_show_result(m, check);
+	if (check->p.symbol_name)
+		check_show_names(m, check->p.symbol_name);
+	return 0;
+}
+
+static int check_open(struct inode *inode, struct file *file)
+{
+	if (file->f_mode & FMODE_READ)
+		optimizer_wait_bounded();
+	return single_open(file, check_show, NULL);
+}
+
+static ssize_t check_write(struct file *file, const char __user *from, size_t count, loff_t *pos)
+{
+	struct check *check __free(kfree) = kzalloc(sizeof(*check), GFP_KERNEL);
+	char *place __free(kfree) = NULL;
+	int err;
+
+	if (!check)
+		return -ENOMEM;
+	if (count >= PLACE_LEN)
+		return -EINVAL;
+	place = memdup_user_nul(from, count);
+	if (IS_ERR(place))
+		return PTR_ERR(place);
+	strscpy(check->name, strim(place));
+	err = check->name[0] ? check_parse(check) : 0;
+	if (err)
+		return err;
+	if (!check_is_permitted(check, file))
+		return -EPERM;
+	guard(mutex)(&check_mutex);
+	strscpy(check_place, strim(place), sizeof(check_place));
+	return count;
+}
+
+const struct file_operations kprobe_check_fops = {
+	.open		= check_open,
+	.read		= seq_read,
+	.write		= check_write,
+	.llseek		= seq_lseek,
+	.release	= single_release,
+};
