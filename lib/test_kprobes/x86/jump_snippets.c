@@ -190,6 +190,8 @@ asm(".pushsection .text\n"
 REFUSED("endbr", "", "nop",
 	"1: endbr64\n"
 	".pushsection .rodata\n .long 1b - .\n .popsection\n" RETURN);
+REFUSED("probed_endbr", "nop", "endbr64",
+	FOLLOWING ".pushsection .rodata\n .long 881b - .\n .popsection\n" RETURN);
 REFUSED("label", JUMP_LABEL("1f"), PROBED, FOLLOWING RETURN);
 REFUSED("fixup", "3: mov (" DI "), " BX, PROBED, FOLLOWING RETURN _ASM_EXTABLE(3b, 1b));
 REFUSED("lea", "lea " AT("1f") ", " TEMP "\n" GO_TO_TEMP, PROBED,

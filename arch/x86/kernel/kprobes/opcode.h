@@ -92,6 +92,12 @@ static inline u8 mandatory_prefix(const struct insn *insn)
 	       has_prefix(insn, PREFIX_OPSIZE) ? PREFIX_OPSIZE : 0;
 }
 
+static inline bool is_endbr_insn(const struct insn *insn)
+{
+	return insn_opcode(insn) == OPCODE_ENDBR && has_prefix(insn, PREFIX_REP) &&
+	       insn->modrm.bytes[0] == MODRM_ENDBR64;
+}
+
 /* insn_rip_relative() without the decoding, for an instruction that is decoded. */
 static inline bool is_rip_relative(const struct insn *insn)
 {

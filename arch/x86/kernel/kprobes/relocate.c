@@ -254,11 +254,12 @@ static bool is_wait_insn(const struct insn *insn, enum insn_run run)
 	}
 }
 
+/* An ENDBR must stay: with IBT, an indirect branch must find it at its target. */
 static bool can_be_displaced(const struct insn *insn)
 {
 	enum insn_run run = analyse_insn(insn).run;
 
-	return run != INSN_RUN_NEVER && !is_wait_insn(insn, run);
+	return run != INSN_RUN_NEVER && !is_wait_insn(insn, run) && !is_endbr_insn(insn);
 }
 
 /**

@@ -233,12 +233,6 @@ static bool is_call_insn(const struct insn *insn)
 		(reg == GROUP5_CALL || reg == GROUP5_CALL_FAR));
 }
 
-static bool is_endbr_insn(const struct insn *insn)
-{
-	return insn_opcode(insn) == OPCODE_ENDBR && has_prefix(insn, PREFIX_REP) &&
-	       insn->modrm.bytes[0] == MODRM_ENDBR64;
-}
-
 /* Add the addresses in operands of an instruction that ends at @end and is no branch. */
 static void branch_map_add_operands(const struct branch_map *map, const struct insn *insn,
 				    unsigned long end)
