@@ -13,9 +13,6 @@
 #include "jump_snippets.h"
 #include "jump_traces.h"
 
-/* Return @arg + 1. A jump at one of the first instructions displaces the call. */
-u64 kprobes_test_calling(u64 arg);
-
 KPT_ASM_FUNCTION(kprobes_test_calling,
 		 "push " BX "\n"
 		 "lea 1(" ARG1 "), " BX "\n"
@@ -86,10 +83,8 @@ static noinline __noclone u64 call_traced_insn(const struct traced_insn *insn)
 	return insn->caller(ARG) + 1;
 }
 
-static void expect_traces_of_handler(struct kunit *test)
+static void expect_traces_of_handler(struct kunit *test, const struct traced_insn *insn)
 {
-	const struct traced_insn *insn = test->param_value;
-
 	kpt_trace_from_here[0] = 0;
 	kpt_trace_from_regs[0] = 0;
 	KUNIT_EXPECT_EQ(test, call_traced_insn(insn), ARG + 3);
@@ -102,10 +97,62 @@ static void trace_from_handler_of_optimized_shows_callers(struct kunit *test)
 {
 	kpt_register_traced_insn(test, 'a');
 	kpt_test_probe('a')->act = kpt_act_trace;
-	expect_traces_of_handler(test);
+	expect_traces_of_handler(test, test->param_value);
 	kpt_register_traced_insn(test, 'b');
-	expect_traces_of_handler(test);
+	expect_traces_of_handler(test, test->param_value);
 }
+
+#ifdef CONFIG_UNWINDER_ORC
+#define SECOND_PUSH	(ENDBR_SIZE + 4 + REX_SIZE)	/* offset in kprobes_test_calling() */
+
+/* Do what the three instructions up to the call's argument do, and continue there. */
+void kpt_go_after_second_push(struct pt_regs *regs)
+{
+	unsigned long *stack = (unsigned long *)regs->sp;
+
+	*--stack = regs->bx;
+	regs->bx = regs->di + 1;
+	*--stack = regs->bx;
+	regs->sp = (unsigned long)stack;
+	regs->ip = kpt_address(kprobes_test_calling) + SECOND_PUSH + 1;
+}
+
+/*
+ * Register probe 'a', whose handler @act goes after the second push of kprobes_test_calling(),
+ * and probe 'b' at that push, which is not hit. Wait for the jump.
+ */
+struct kprobe *kpt_register_go_after_second_push(struct kunit *test,
+						 int (*act)(struct test_probe *p,
+							    struct pt_regs *regs))
+{
+	struct kprobe *a = kpt_probe('a', "kprobes_test_calling");
+	struct kprobe *b = kpt_probe('b', "kprobes_test_calling");
+
+	a->offset = ENDBR_SIZE;
+	b->offset = SECOND_PUSH;
+	kpt_test_probe('a')->act = act;
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, a);
+	ASSERT_OPTIMIZED(test, a);
+	return a;
+}
+
+static int go_after_second_push_and_trace(struct test_probe *p, struct pt_regs *regs)
+{
+	kpt_go_after_second_push(regs);
+	kpt_act_trace(p, regs);
+	return 1;
+}
+
+/* The address that the handler sets is not that after a hit, though a probe is before it. */
+static void trace_from_handler_that_changes_path_shows_callers(struct kunit *test)
+{
+	const struct traced_insn insn = CALLING(0);
+
+	kpt_register_go_after_second_push(test, go_after_second_push_and_trace);
+	expect_traces_of_handler(test, &insn);
+}
+#endif
 
 static enum hrtimer_restart interrupt_and_walk(struct hrtimer *timer)
 {
@@ -133,6 +180,9 @@ static struct kunit_case optprobes_x86_traces_cases[] = {
 			 kpt_traced_insn_gen_params),
 	KUNIT_CASE_PARAM(trace_from_interrupt_of_optimized_shows_callers,
 			 kpt_traced_insn_gen_params),
+#ifdef CONFIG_UNWINDER_ORC
+	KUNIT_CASE(trace_from_handler_that_changes_path_shows_callers),
+#endif
 	{ }
 };
 

@@ -21,7 +21,14 @@ struct traced_insn {
 	const char * const *callers;
 };
 
+/* Return @arg + 1. A jump at one of the first instructions displaces the call. */
+u64 kprobes_test_calling(u64 arg);
+
 const void *kpt_traced_insn_gen_params(const void *prev, char *desc);
 struct kprobe *kpt_register_traced_insn(struct kunit *test, char name);
+void kpt_go_after_second_push(struct pt_regs *regs);
+struct kprobe *kpt_register_go_after_second_push(struct kunit *test,
+						 int (*act)(struct test_probe *p,
+							    struct pt_regs *regs));
 
 #endif /* _TEST_KPROBES_X86_JUMP_TRACES_H */

@@ -77,6 +77,11 @@ void kpt_expect_seen_frame(struct kunit *test, unsigned long ip, unsigned long s
 	KUNIT_EXPECT_EQ(test, kpt_seen.ip, ip);
 	KUNIT_EXPECT_EQ(test, kpt_seen.cs, __KERNEL_CS);
 	KUNIT_EXPECT_EQ(test, kpt_seen.ss, __KERNEL_DS);
+	/* As in an event, or by perf: without what is stored beside the selectors. */
+	KUNIT_EXPECT_EQ(test, regs_get_register(&kpt_seen, offsetof(struct pt_regs, cs)),
+			__KERNEL_CS);
+	KUNIT_EXPECT_EQ(test, regs_get_register(&kpt_seen, offsetof(struct pt_regs, ss)),
+			__KERNEL_DS);
 	KUNIT_EXPECT_EQ(test, kpt_seen.orig_ax, -1UL);
 	expect_seen_segments(test);
 	KUNIT_EXPECT_EQ(test, seen_stack, stack);

@@ -56,6 +56,7 @@ STACK_FRAME_NON_STANDARD_FP(kprobes_test_step);
  * @detour:	Address of the detour that is stepped through, or 0.
  * @in_detour:	Number of traps in it.
  * @in_copies:	Number of those after the first handler was called.
+ * @unchecked:	Whether a handler is changing the path: no trace can be right.
  * @bad:	Number of traps with a wrong trace.
  * @bad_ip:	Address of the first of these.
  */
@@ -70,12 +71,14 @@ static struct steps {
 	unsigned long detour;
 	unsigned int in_detour;
 	unsigned int in_copies;
+	bool unchecked;
 	unsigned int bad;
 	unsigned long bad_ip;
 } steps;
 
 #define MAX_STEPS	100000
 #define DETOUR_BYTES	512
+#define BELOW_BYTES	256
 
 static unsigned int count_frames(const unsigned long *trace)
 {
@@ -126,9 +129,24 @@ static bool can_walk_from(const struct pt_regs *regs)
 	return can_walk_through(regs) && (!IS_ENABLED(CONFIG_X86_32) || regs->bp >= BIT(31));
 }
 
+/* Do to the memory below the stack what an interrupt does, unlike a trap. */
+static void overwrite_below(struct pt_regs *regs, u8 *saved)
+{
+	u8 *below = (u8 *)regs->sp - BELOW_BYTES;
+
+	memcpy(saved, below, BELOW_BYTES);
+	memset(below, 0xa5, BELOW_BYTES);
+}
+
+static void restore_below(struct pt_regs *regs, const u8 *saved)
+{
+	memcpy((u8 *)regs->sp - BELOW_BYTES, saved, BELOW_BYTES);
+}
+
 static void check_step(struct pt_regs *regs)
 {
 	static unsigned long from_regs[TRACE_LENGTH], from_here[TRACE_LENGTH];
+	static u8 saved[BELOW_BYTES];
 	unsigned long caller = steps.caller;
 	bool returned;
 
@@ -143,11 +161,15 @@ static void check_step(struct pt_regs *regs)
 		steps.trampoline = *steps.place;
 	if (regs->ip == steps.trampoline)
 		steps.in_trampoline = true;
+	if (READ_ONCE(steps.unchecked))
+		return;
 
 	/* Registers at the trampoline count as the caller's: the trace begins with its callers. */
 	returned = regs->ip - caller < 16;
+	overwrite_below(regs, saved);
 	kpt_save_trace(from_regs, regs);
 	kpt_save_trace(from_here, NULL);
+	restore_below(regs, saved);
 	if ((!can_walk_from(regs) ||
 	     is_good_trace(from_regs, returned || regs->ip == steps.trampoline ? 0 : caller)) &&
 	    (!can_walk_through(regs) ||
@@ -203,8 +225,12 @@ static void skip_unless_stack_is_walked(struct kunit *test)
 static u64 step_through(struct kunit *test, u64 (*function)(u64 arg), u64 arg,
 			unsigned long detour)
 {
-	unsigned long flags;
+	unsigned long flags, size = 16;
 	u64 result;
+
+	/* Only the frame pointer leads to the frame of a function that does this. */
+	OPTIMIZER_HIDE_VAR(size);
+	barrier_data(__builtin_alloca(size));
 
 	memset(&steps, 0, sizeof(steps));
 	steps.detour = detour;
@@ -291,12 +317,44 @@ static void trace_at_each_insn_of_detour_with_post_handler_shows_callers(struct 
 	KUNIT_EXPECT_STREQ(test, kpt_journal, "baBA");
 }
 
+#ifdef CONFIG_UNWINDER_ORC
+static int step_after_second_push(struct test_probe *p, struct pt_regs *regs)
+{
+	WRITE_ONCE(steps.unchecked, true);
+	kpt_go_after_second_push(regs);
+	WRITE_ONCE(steps.unchecked, false);
+	return 1;
+}
+
+/* From the change on, traces begin at the address that the handler has set. */
+static void trace_at_each_insn_after_changed_path_shows_callers(struct kunit *test)
+{
+	struct kprobe *a, *c = kpt_probe('c', "kprobes_test_calling");
+
+	skip_unless_stack_is_walked(test);
+	a = kpt_register_go_after_second_push(test, step_after_second_push);
+	KUNIT_EXPECT_EQ(test, step_through(test, kprobes_test_calling, ARG, jump_target(a)),
+			ARG + 1);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "a");
+
+	c->offset = a->offset;
+	ASSERT_REGISTERED(test, c);
+	ASSERT_OPTIMIZED(test, a);
+	KUNIT_EXPECT_EQ(test, step_through(test, kprobes_test_calling, ARG, jump_target(a)),
+			ARG + 1);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "ca");
+}
+#endif
+
 static struct kunit_case kprobes_x86_steps_cases[] = {
 	KUNIT_CASE_PARAM(trace_at_each_insn_shows_real_callers, stepped_gen_params),
 	KUNIT_CASE_PARAM(trace_at_each_insn_of_detour_shows_callers,
 			 kpt_traced_insn_gen_params),
 	KUNIT_CASE_PARAM(trace_at_each_insn_of_detour_with_post_handler_shows_callers,
 			 kpt_traced_insn_gen_params),
+#ifdef CONFIG_UNWINDER_ORC
+	KUNIT_CASE(trace_at_each_insn_after_changed_path_shows_callers),
+#endif
 	{ }
 };
 

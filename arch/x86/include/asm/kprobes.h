@@ -103,8 +103,8 @@ struct arch_specific_insn {
 /**
  * struct kprobe_ctlblk - Progress of the hit that a CPU handles
  * @regs:		The registers that the pre handlers of the current hit see. NULL
- *			while the copy of the instruction runs, POST_HANDLERS_REGS while
- *			post handlers run.
+ *			while the copy of the instruction runs, POST_HANDLERS_REGS from
+ *			the end of the instruction on.
  * @kprobe_status:	KPROBE_REENTER while the copy runs for a hit that was skipped.
  * @saved_flags:	The interrupt flag to restore after the copy has run with
  *			interrupts off.

@@ -124,9 +124,9 @@ SYM_DATA_END(\template\()_template)
 .endm
 
 .macro LEAVE_DETOUR restored=restored template=kprobe_detour
-	POP_REST
 	OFFSET	\restored, \template
 	UNWIND_HINT_UNDEFINED
+	POP_REST
 	popf
 	pop	%_ASM_SP
 .endm
@@ -241,6 +241,7 @@ _ASM_NOKPROBE(kprobe_detour_post)
 SYM_CODE_START(kprobe_detour_changed)
 	UNWIND_HINT_REGS
 	ANNOTATE_NOENDBR
+	movw	$0, FRAME_CS+2(%_ASM_SP)	/* the mark, which must not outlive the hit */
 	_ASM_MOV $0, COPYABLE_PER_CPU(current_kprobe)
 SYM_INNER_LABEL(kprobe_detour_changed_nested, SYM_L_GLOBAL)
 	ANNOTATE_NOENDBR

@@ -17,7 +17,10 @@
 #define DETOUR_TEMPLATE_SIZE		264
 #define DETOUR_POST_TEMPLATE_SIZE	336
 
-/* In the bits above cs, which the CPU leaves 0: ip is that after a breakpoint. */
+/*
+ * In the bits above cs, which the CPU leaves 0 or uses otherwise: ip is that after a
+ * breakpoint. regs_get_register() leaves it out.
+ */
 #define DETOUR_MARK		0x2000
 
 /* Results of kprobe_detour_slow() */
@@ -30,8 +33,9 @@
 #include <linux/compiler.h>
 #include <linux/types.h>
 
+#include <asm/ptrace.h>
+
 struct kprobe;
-struct pt_regs;
 
 /**
  * struct detour_template - Template of a detour or of its second half
@@ -39,7 +43,7 @@ struct pt_regs;
  * @end:	Size of the template in bytes.
  * @entry:	Offset of the entry, where no register is pushed yet.
  * @framed:	Offset at which the registers of an exception frame are pushed.
- * @restored:	Offset at which only flags and sp are left to pop.
+ * @restored:	Offset from which on registers are popped: an interrupt overwrites them.
  * @ip:		Offset of the operand with the ip that handlers see.
  * @site:	Offset of the operand with the address of the site's kprobe.
  * @direct:	Offset of the operand with the distance from there to the site's @direct.
@@ -86,6 +90,19 @@ struct detour_template {
 };
 
 extern const struct detour_template kprobe_detour_template, kprobe_detour_post_template;
+
+/* A handler has changed the path: ip is where execution continues. */
+#ifdef CONFIG_X86_64
+static __always_inline void detour_clear_mark(struct pt_regs *regs)
+{
+	regs->csx = regs->cs;
+}
+#else
+static __always_inline void detour_clear_mark(struct pt_regs *regs)
+{
+	regs->__csh = 0;
+}
+#endif
 
 #ifdef CONFIG_OPTPROBES
 int kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs);

@@ -9,6 +9,7 @@
 #include <asm/unwind_hints.h>
 
 #define FRAME_IP		PT_EIP
+#define FRAME_CS		PT_CS
 #define FRAME_SS		PT_OLDSS
 
 /* No argument of the handlers that are called directly. */

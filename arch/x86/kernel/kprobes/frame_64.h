@@ -10,6 +10,7 @@
 #include "../../entry/calling.h"
 
 #define FRAME_IP		RIP
+#define FRAME_CS		CS
 #define FRAME_SS		SS
 
 /* No argument of the handlers that are called directly. */
@@ -55,7 +56,8 @@
 
 /*
  * The same without IRET: push flags and ip below the stack pointer of the struct pt_regs
- * and pop them.
+ * and pop them. Nothing is popped before: an interrupt would overwrite registers that the
+ * unwinder reads.
  */
 .macro RETURN_BY_RET
 	movq	RIP(%rsp), %rax
@@ -65,13 +67,26 @@
 	movq	%rax, 8(%rdx)
 	movq	%rcx, (%rdx)
 	movq	%rdx, ORIG_RAX(%rsp)
-	POP_REGS
-	UNWIND_HINT_UNDEFINED
-	popq	%rsp
+	movq	R15(%rsp), %r15
+	movq	R14(%rsp), %r14
+	movq	R13(%rsp), %r13
+	movq	R12(%rsp), %r12
+	movq	RBP(%rsp), %rbp
+	movq	RBX(%rsp), %rbx
+	movq	R11(%rsp), %r11
+	movq	R10(%rsp), %r10
+	movq	R9(%rsp), %r9
+	movq	R8(%rsp), %r8
+	movq	RAX(%rsp), %rax
+	movq	RCX(%rsp), %rcx
+	movq	RDX(%rsp), %rdx
+	movq	RSI(%rsp), %rsi
+	movq	RDI(%rsp), %rdi
+	movq	ORIG_RAX(%rsp), %rsp
 	/* signal=1: the word is the address of an instruction, not a return address. */
-	UNWIND_HINT type=UNWIND_HINT_TYPE_FUNC sp_reg=ORC_REG_SP sp_offset=16 signal=1
+	UNWIND_HINT type=UNWIND_HINT_TYPE_CALL sp_reg=ORC_REG_SP sp_offset=16 signal=1
 	popfq
-	UNWIND_HINT_FUNC
+	UNWIND_HINT type=UNWIND_HINT_TYPE_CALL sp_reg=ORC_REG_SP sp_offset=8 signal=1
 	/* Call depth tracking would count in the thunk, and change the flags. */
 	ALTERNATIVE __stringify(RET), \
 		    __stringify(ANNOTATE_UNRET_SAFE; ret; int3), \

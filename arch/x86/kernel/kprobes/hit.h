@@ -49,7 +49,7 @@ static __always_inline int kprobe_run_pre_handlers(struct kprobe *kp, struct pt_
 	return nested ? kprobe_pre_handlers_nested(kp, regs) : kprobe_call_pre_handlers(kp, regs);
 }
 
-/* Stands for the registers while post handlers run: they see the real ip. */
+/* Stands for the registers from the end of the instruction on: their ip is the real one. */
 #define POST_HANDLERS_REGS	((struct pt_regs *)-1L)
 
 /* Call the post handlers of the probes whose pre handlers were called. */

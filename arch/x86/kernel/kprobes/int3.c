@@ -32,10 +32,20 @@ static __always_inline void kprobe_start_copy(kprobe_opcode_t *copy, struct pt_r
 	regs->ip = (unsigned long)copy;
 }
 
-/* Emulate the instruction, or else point ip at its copy, which raises the fault. */
-static __always_inline bool kprobe_emulate(struct kprobe *kp, struct pt_regs *regs)
+/*
+ * Emulate the instruction, or else point ip at its copy, which raises the fault. An NMI
+ * after it unwinds with the ip after the instruction, unless the hit was @skipped: then
+ * the registers that the unwinder knows are those of the hit that was interrupted.
+ */
+static __always_inline bool kprobe_emulate(struct kprobe *kp, struct pt_regs *regs,
+					   bool skipped)
 {
 	regs->ip = (unsigned long)kp->addr;
+	if (!skipped) {
+		barrier();	/* the ip above needs no correction */
+		raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
+		barrier();	/* the stack changes after it */
+	}
 	if (likely(emulate_insn(&kp->ainsn.emul, regs)))
 		return true;
 	regs->ip = (unsigned long)kp->ainsn.insn;
@@ -59,14 +69,14 @@ static __always_inline void kprobe_resume_after_insn(struct kprobe *kp,
 static __always_inline bool kprobe_run_in_place(struct kprobe *kp, struct pt_regs *regs)
 {
 	if (kp->ainsn.run != INSN_RUN_SKIP)
-		return kprobe_emulate(kp, regs);
+		return kprobe_emulate(kp, regs, false);
 	regs->ip = kprobe_next_insn(kp);
 	return true;
 }
 
-/* Run the instruction without another trap. */
-static __always_inline void kprobe_run_without_trap(struct kprobe *kp,
-						    struct pt_regs *regs)
+/* Run the instruction without another trap, for a hit that may have been @skipped. */
+static __always_inline void kprobe_run_without_trap(struct kprobe *kp, struct pt_regs *regs,
+						    bool skipped)
 {
 	const kprobe_opcode_t *boost = READ_ONCE(kp->ainsn.boost);
 
@@ -74,7 +84,7 @@ static __always_inline void kprobe_run_without_trap(struct kprobe *kp,
 		regs->ip = (unsigned long)boost;
 		return;
 	}
-	kprobe_emulate(kp, regs);
+	kprobe_emulate(kp, regs, skipped);
 	kprobe_resume_after_insn(kp, regs);
 }
 
@@ -101,7 +111,7 @@ static __always_inline bool kprobe_post_handlers_divert(struct kprobe *kp,
 static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs)
 {
 	if (unlikely(kp->ainsn.run == INSN_RUN_BOOST))
-		kprobe_run_without_trap(kp, regs);
+		kprobe_run_without_trap(kp, regs, false);
 	else if (kprobe_run_in_place(kp, regs) && !kprobe_post_handlers_divert(kp, regs))
 		kprobe_resume_after_insn(kp, regs);
 	kprobe_leave_hit();
@@ -113,7 +123,7 @@ static __always_inline void kprobe_finish_hit(struct kprobe *kp, struct pt_regs 
 	kprobe_opcode_t *post_insn;
 
 	if (likely(!site_of(kp)->has_post && kp->ainsn.run != INSN_RUN_STEP)) {
-		kprobe_run_without_trap(kp, regs);
+		kprobe_run_without_trap(kp, regs, false);
 		kprobe_end_hit(nested);
 		return;
 	}
@@ -132,7 +142,7 @@ static noinstr void kprobe_skip_hit(struct kprobe *kp, struct pt_regs *regs)
 {
 	kprobes_inc_nmissed_count(kp);
 	if (kp->ainsn.run != INSN_RUN_STEP) {
-		kprobe_run_without_trap(kp, regs);
+		kprobe_run_without_trap(kp, regs, true);
 		return;
 	}
 	kprobe_enter_nested_hit(kp, regs);
@@ -148,6 +158,8 @@ static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs 
 		kprobe_finish_hit(kp, regs, nested);
 		return;
 	}
+	/* From here on, an NMI unwinds with the ip that the handler has set. */
+	raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
 	regs->ip = kprobe_detoured_ip(regs->ip);
 	kprobe_end_hit(nested);
 }

@@ -8,6 +8,7 @@
  * need a detour with a second half. The direct call of one probe's handler is a short
  * cut.
  */
+#include <linux/cpu.h>
 #include <linux/cpufeature.h>
 #include <linux/extable.h>
 #include <linux/kallsyms.h>
@@ -54,6 +55,8 @@ notrace int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs
 	}
 	kprobe_begin_hit(kp, regs, nested);
 	changed = kprobe_run_pre_handlers(kp, regs, nested);
+	if (changed)
+		detour_clear_mark(regs);
 	kprobe_end_hit(nested);
 	return changed ? DETOUR_CHANGED : DETOUR_HANDLED;
 }
@@ -472,6 +475,7 @@ static void kprobe_remove_jumps(struct list_head *oplist, struct list_head *done
 	u8 jump[JMP32_INSN_SIZE], code[JMP32_INSN_SIZE];
 	struct optimized_kprobe *op, *next;
 
+	lockdep_assert_cpus_held();
 	lockdep_assert_held(&text_mutex);
 	list_for_each_entry_safe(op, next, oplist, list) {
 		kprobe_make_jump(jump, op);

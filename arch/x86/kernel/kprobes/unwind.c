@@ -16,7 +16,10 @@
 #include "hit.h"
 #include "unwind.h"
 
-/* The site whose pre handlers see @regs on this CPU, or NULL. */
+/*
+ * The site whose pre handlers see @regs on this CPU, or NULL. What runs may be no site: then
+ * the registers are those of an earlier hit.
+ */
 static const struct kprobe *running_site_of_regs(const struct pt_regs *regs)
 {
 	const struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
@@ -24,12 +27,18 @@ static const struct kprobe *running_site_of_regs(const struct pt_regs *regs)
 
 	if (!regs || !running)
 		return NULL;
-	if (kcb->regs == regs)
-		return running;
+	/* The outer hits first: their registers are those of the running one as it begins. */
 	for (unsigned int i = 0; i < kcb->depth; i++)
-		if (kcb->outer[i].regs == regs)
+		if (kcb->outer[i].regs == regs && kprobe_is_site(kcb->outer[i].kp))
 			return kcb->outer[i].kp;
-	return NULL;
+	return kcb->regs == regs && kprobe_is_site(running) ? running : NULL;
+}
+
+/* True if a detour has saved @regs and no handler has changed the path. */
+static bool is_hit_of_detour(const struct pt_regs *regs, unsigned long hit)
+{
+	return regs && READ_ONCE_NOCHECK(regs->csx) >> 16 == DETOUR_MARK &&
+	       get_kprobe((void *)hit);
 }
 
 /**
@@ -42,7 +51,7 @@ static const struct kprobe *running_site_of_regs(const struct pt_regs *regs)
  * Slots have no unwind data; those of the probed instruction apply. Pre handlers see
  * @regs->ip after the breakpoint, perhaps at the next instruction already, while the
  * stack is as before the probed one. Registers saved by a detour have that @ip for
- * as long as they exist.
+ * as long as they exist, unless a handler has changed the path.
  *
  * Context: Any in which RCU is watching.
  * Return: The address to look up.
@@ -58,9 +67,7 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 	if (regs)
 		hit = READ_ONCE_NOCHECK(regs->ip) - INT3_INSN_SIZE;
 	kp = running_site_of_regs(regs);
-	if (kp && hit == (unsigned long)kp->addr)
-		return hit;
-	if (regs && READ_ONCE_NOCHECK(regs->csx) >> 16 == DETOUR_MARK && get_kprobe((void *)hit))
+	if (kp ? hit == (unsigned long)kp->addr : is_hit_of_detour(regs, hit))
 		return hit;
 	if (is_kernel_text(ip) || kprobe_detour_unwind(&ip, sp))
 		return ip;

@@ -8,6 +8,7 @@
 #include <asm/insn.h>
 
 #include "detour.h"
+#include "opcode.h"
 #include "relocate.h"
 #include "unwind.h"
 
@@ -32,19 +33,24 @@ static unsigned int detour_words_pushed(const struct detour_template *template, 
 	return count < 2 ? count : count - 1 + ROOM_WORDS;
 }
 
-/* The number of words left to pop at @offset, after the other registers are restored. */
-static unsigned int detour_words_left(u32 restored, u32 offset)
+/*
+ * The number of words left to pop at @offset, from @restored on: each instruction takes one,
+ * or as many bytes as its operand says. Handlers preserve rbp, so that it is that of the
+ * probed code also before it is popped.
+ */
+static unsigned int detour_words_left(const struct detour_template *template, u32 restored,
+				      u32 offset)
 {
-	switch (offset - restored) {
-	case 0:		/* popfq */
-		return (sizeof(struct pt_regs) - offsetof(struct pt_regs, flags)) / sizeof(long) +
-		       ROOM_WORDS;
-	case 1:		/* popq %rsp */
-		return (sizeof(struct pt_regs) - offsetof(struct pt_regs, sp)) / sizeof(long) +
-		       ROOM_WORDS;
-	default:
-		return 0;
+	unsigned int count = sizeof(struct pt_regs) / sizeof(long) + ROOM_WORDS;
+	struct insn insn;
+
+	for (u32 pos = restored; pos < offset; pos += insn.length) {
+		if (insn_decode(&insn, template->code + pos, MAX_INSN_SIZE, INSN_MODE_KERN) ||
+		    template->code[pos] == OPCODE_POP(4))	/* rsp */
+			return 0;
+		count -= insn.immediate.nbytes ? insn.immediate.value / sizeof(long) : 1;
 	}
+	return count;
 }
 
 /*
@@ -56,14 +62,15 @@ static bool is_detour_framed(const struct detour_template *template, u32 offset,
 {
 	*words = 0;
 	if (template->run_restored && offset < template->entry) {
-		*words = detour_words_left(template->run_restored, offset);
+		*words = detour_words_left(template, template->run_restored, offset);
 		return offset < template->run_restored;
 	}
 	if (offset < template->entry ||
 	    (offset >= template->framed && offset < template->restored))
 		return true;
-	*words = offset < template->framed ? detour_words_pushed(template, offset) :
-					     detour_words_left(template->restored, offset);
+	*words = offset < template->framed ?
+		 detour_words_pushed(template, offset) :
+		 detour_words_left(template, template->restored, offset);
 	return false;
 }
 
