@@ -42,11 +42,13 @@ bool kt_churn_is_valid(void)
 
 static int churn_pre(struct kprobe *kp, struct pt_regs *regs)
 {
+	kt_expect_armed(kp->addr);
 	return 0;
 }
 
 static void churn_post(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
 {
+	kt_expect_armed(kp->addr);
 }
 
 static void set_probe(struct kprobe *kp, struct target *t, struct rnd_state *rnd)
@@ -80,7 +82,7 @@ static void register_probes(struct churn *c, struct target *t, struct rnd_state 
 	}
 }
 
-static void shuffle(struct churn *c, struct rnd_state *rnd)
+static void shuffle_probes(struct churn *c, struct rnd_state *rnd)
 {
 	for (unsigned int i = 1; i < c->n; i++) {
 		unsigned int j = kt_below(rnd, i + 1);
@@ -116,6 +118,7 @@ static bool register_array(struct churn *c, struct rnd_state *rnd)
 	KT_EXPECT(!err || kt_may_fail_with(err), "%u probes: %d", c->n, err);
 	for (unsigned int i = 0; err && i < c->n; i++)
 		kt_expect_unlinked(c->registered[i]);
+	atomic_long_add(!err, &kt_stats.arrays);
 	return !err;
 }
 
@@ -137,7 +140,7 @@ static void replace_probes(struct churn *c, struct rnd_state *rnd)
 	if (!register_array(c, rnd))
 		return;
 	kt_sleep(rnd);
-	shuffle(c, rnd);
+	shuffle_probes(c, rnd);
 	for (unsigned int i = 0; i < c->n; i++) {
 		kt_begin_shortage(rnd);
 		unregister_kprobe(c->registered[i]);
@@ -161,16 +164,25 @@ static void probe_all_entries(struct churn *c, struct rnd_state *rnd)
 	unregister_array(c, rnd);
 }
 
-static void expect_refusal(struct kprobe *kp, int error)
+/* The registration of the array has to fail with @error. */
+static void expect_array_refused(struct kprobe **kps, int n, int error, struct rnd_state *rnd)
 {
+	const struct kprobe *bad = kps[n - 1];
 	int err;
 
-	kp->pre_handler = churn_pre;
-	err = register_kprobe(kp);
-	if (!KT_EXPECT(err == error || kt_may_fail_with(err), "%s %pS: %d instead of %d",
-		       kp->symbol_name ?: "", kp->addr, err, error) && !err)
-		unregister_kprobe(kp);
+	kt_begin_shortage(rnd);
+	err = kt_end_shortage(register_kprobes(kps, n));
+	KT_EXPECT(err == error || kt_may_fail_with(err), "%s %pS: %d instead of %d",
+		  bad->symbol_name ?: "", bad->addr, err, error);
+	if (!err)
+		unregister_kprobes(kps, n);
 	atomic_long_inc(&kt_stats.refusals);
+}
+
+static void expect_refused(struct kprobe *kp, int error, struct rnd_state *rnd)
+{
+	kp->pre_handler = churn_pre;
+	expect_array_refused(&kp, 1, error, rnd);
 }
 
 static void register_bad_probes(struct rnd_state *rnd)
@@ -183,14 +195,14 @@ static void register_bad_probes(struct rnd_state *rnd)
 	struct kprobe *pointers[] = { &array[0], &array[1] };
 	int on_the_stack = 0;
 
-	expect_refusal(&(struct kprobe){ }, -EINVAL);
-	expect_refusal(&(struct kprobe){ .symbol_name = "kprobes_torture_nothing" }, -ENOENT);
-	expect_refusal(&(struct kprobe){ .symbol_name = t->symbol, .addr = (void *)t->function },
-		       -EINVAL);
-	expect_refusal(&(struct kprobe){ .addr = (void *)t->twin }, -EINVAL);
-	expect_refusal(&(struct kprobe){ .addr = (void *)&on_the_stack }, -ENOENT);
-	expect_refusal(&(struct kprobe){ .addr = (void *)PAGE_SIZE }, -ENOENT);
-	KT_EXPECT(register_kprobes(pointers, 2) == -ENOENT, "%s", t->symbol);
+	expect_refused(&(struct kprobe){ }, -EINVAL, rnd);
+	expect_refused(&(struct kprobe){ .symbol_name = "kprobes_torture_nothing" }, -ENOENT, rnd);
+	expect_refused(&(struct kprobe){ .symbol_name = t->symbol, .addr = (void *)t->function },
+		       -EINVAL, rnd);
+	expect_refused(&(struct kprobe){ .addr = (void *)t->twin }, -EINVAL, rnd);
+	expect_refused(&(struct kprobe){ .addr = (void *)&on_the_stack }, -ENOENT, rnd);
+	expect_refused(&(struct kprobe){ .addr = (void *)PAGE_SIZE }, -ENOENT, rnd);
+	expect_array_refused(pointers, 2, -ENOENT, rnd);
 	KT_EXPECT(!array[0].addr, "%s", t->symbol);
 }
 
@@ -205,7 +217,7 @@ static void churn_target(struct churn *c, struct rnd_state *rnd)
 	kt_release(t);
 }
 
-static void churn(struct churn *c, struct rnd_state *rnd)
+static void churn_probes(struct churn *c, struct rnd_state *rnd)
 {
 	switch (kt_choose(rnd, churn_mix, CHURN_KINDS)) {
 	case CHURN_INSIDE:
@@ -230,7 +242,7 @@ int kt_churn(void *index)
 	KT_EXPECT(c, "no memory");
 	kt_seed(&rnd, (unsigned long)index);
 	while (c && !kt_must_stop()) {
-		churn(c, &rnd);
+		churn_probes(c, &rnd);
 		stutter_wait("kt_churn");
 	}
 	kfree(c);

@@ -11,6 +11,7 @@
 #include <linux/ftrace.h>
 #include <linux/kernel.h>
 #include <linux/linkage.h>
+#include <linux/rcupdate.h>
 #include <linux/torture.h>
 
 #include <asm/ibt.h>
@@ -58,21 +59,41 @@ static unsigned long calls_of(unsigned long bodies)
 	return calls;
 }
 
-/* Calls that have been counted may not have reached the trampoline yet: a few on each CPU. */
+/*
+ * Each call of the targets is a call of the trampoline. A call is counted before it is made:
+ * a few on each CPU may reach the trampoline later. The thread may be preempted between two
+ * readings, so the calls are read before and after the direct ones.
+ */
 static void expect_direct_calls(unsigned long bodies, unsigned int i, struct rnd_state *rnd)
 {
 	unsigned long in_flight = 16 * num_possible_cpus();
-	unsigned long direct, calls;
+	unsigned long direct, inner, outer;
 
+	outer = calls_of(bodies);
+	smp_mb();	/* each direct call from here on is an outer call, or in flight */
 	direct = READ_ONCE(kt_direct_counts[i]);
 	smp_mb();	/* no call that is counted below is counted above */
-	calls = calls_of(bodies);
+	inner = calls_of(bodies);
 	kt_sleep(rnd);
-	calls = calls_of(bodies) - calls;
+	inner = calls_of(bodies) - inner;
 	smp_mb();	/* each call that is counted above is counted below, or in flight */
 	direct = READ_ONCE(kt_direct_counts[i]) - direct;
-	KT_EXPECT(direct + in_flight >= calls, "targets %#lx: %lu calls, %lu direct ones",
-		  bodies, calls, direct);
+	smp_mb();	/* each direct call that is counted above is counted below */
+	outer = calls_of(bodies) - outer;
+	KT_EXPECT(direct + in_flight >= inner && direct <= outer + in_flight,
+		  "targets %#lx: %lu to %lu calls, %lu direct ones", bodies, inner, outer, direct);
+}
+
+/* The trampoline is detached. */
+static void expect_no_direct_calls(unsigned int i, struct rnd_state *rnd)
+{
+	unsigned long direct;
+
+	synchronize_rcu_tasks();	/* tasks on their way to it */
+	direct = READ_ONCE(kt_direct_counts[i]);
+	kt_sleep(rnd);
+	direct = READ_ONCE(kt_direct_counts[i]) - direct;
+	KT_EXPECT(!direct, "trampoline %u: %lu calls", i, direct);
 }
 
 static int set_filter(unsigned long bodies)
@@ -98,7 +119,12 @@ static int call_directly(unsigned long bodies, struct rnd_state *rnd)
 	expect_direct_calls(bodies, 0, rnd);
 	err = modify_ftrace_direct(&direct_ops, trampolines[1]);
 	expect_direct_calls(bodies, err ? 0 : 1, rnd);
-	return unregister_ftrace_direct(&direct_ops, trampolines[err ? 0 : 1], false) ?: err;
+	if (!err)
+		expect_no_direct_calls(0, rnd);
+	err = unregister_ftrace_direct(&direct_ops, trampolines[err ? 0 : 1], false) ?: err;
+	if (!err)
+		expect_no_direct_calls(1, rnd);
+	return err;
 }
 
 unsigned long kt_direct_calls(void)

@@ -42,7 +42,7 @@ static struct hitter *hitters;
 static atomic_long_t counts[CONTEXTS];
 
 /* Call some targets. In an NMI no lock may be taken, so the choice is a hash. */
-static void hit(enum kt_context context, unsigned int calls)
+static void call_targets(enum kt_context context, unsigned int calls)
 {
 	unsigned long n = atomic_long_add_return(calls, &counts[context]);
 
@@ -55,18 +55,18 @@ static void hit(enum kt_context context, unsigned int calls)
 
 static void hit_in_softirq(struct timer_list *timer)
 {
-	hit(SOFTIRQ, 8);
+	call_targets(SOFTIRQ, 8);
 }
 
 static enum hrtimer_restart hit_in_hrtimer(struct hrtimer *timer)
 {
-	hit(HRTIMER, 8);
+	call_targets(HRTIMER, 8);
 	return HRTIMER_NORESTART;
 }
 
 static void hit_in_irq_work(struct irq_work *work)
 {
-	hit(IRQ_WORK, 8);
+	call_targets(IRQ_WORK, 8);
 }
 
 #ifdef CONFIG_X86_LOCAL_APIC
@@ -77,7 +77,7 @@ static int hit_in_nmi(unsigned int reason, struct pt_regs *regs)
 	if (!this_cpu_read(nmi_sent))
 		return NMI_DONE;
 	this_cpu_write(nmi_sent, false);
-	hit(NMI, 4);
+	call_targets(NMI, 4);
 	return NMI_HANDLED;
 }
 
@@ -133,7 +133,7 @@ int kt_hitter(void *index)
 	kt_seed(&rnd, (unsigned long)index);
 	while (!kt_must_stop()) {
 		cause_interrupt(h, &rnd);
-		hit(TASK, 64);
+		call_targets(TASK, 64);
 		stutter_wait("kt_hitter");
 		/* The others want to run, and stops of the tick to happen. */
 		if (!kt_below(&rnd, 8))

@@ -16,8 +16,9 @@
 torture_param(bool, shortages, IS_ENABLED(CONFIG_FAILSLAB),
 	      "Let allocations fail while probes are registered, changed and unregistered");
 
-/* Most calls have fewer allocations, so some have all the memory that they want. */
+/* Half of the calls have all the memory that they want. Most have fewer allocations. */
 #define LAST_ALLOCATION		32
+#define NO_ALLOCATION		INT_MAX
 
 #ifdef CONFIG_FAULT_INJECTION
 static void set_fail_nth(unsigned int nth)
@@ -25,26 +26,29 @@ static void set_fail_nth(unsigned int nth)
 	WRITE_ONCE(current->fail_nth, nth);
 }
 
-static unsigned int fail_nth(void)
+static unsigned int get_fail_nth(void)
 {
 	return READ_ONCE(current->fail_nth);
 }
 #else
 static void set_fail_nth(unsigned int nth) { }
-static unsigned int fail_nth(void) { return 1; }
+static unsigned int get_fail_nth(void) { return 1; }
 #endif
 
-/* Let one of the next allocations of this task fail, unless kt_end_shortage() comes first. */
+/*
+ * Let one of the next allocations of this task fail, or none. The call after it is followed
+ * by kt_end_shortage().
+ */
 void kt_begin_shortage(struct rnd_state *rnd)
 {
 	if (shortages)
-		set_fail_nth(1 + kt_below(rnd, LAST_ALLOCATION));
+		set_fail_nth(kt_below(rnd, 2) ? 1 + kt_below(rnd, LAST_ALLOCATION) : NO_ALLOCATION);
 }
 
 /* Returns the result of the call that was short of memory: only that may be -ENOMEM. */
 int kt_end_shortage(int err)
 {
-	bool failed = shortages && !fail_nth();
+	bool failed = shortages && !get_fail_nth();
 
 	set_fail_nth(0);
 	KT_EXPECT(failed || err != -ENOMEM, "%d", err);

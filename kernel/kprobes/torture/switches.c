@@ -20,9 +20,9 @@ static bool disarmed;
 static bool jumps_are_permitted;
 
 /* A handler calls this: there is no hit while all probes are disarmed. */
-void kt_expect_armed(const struct target *t)
+void kt_expect_armed(const void *addr)
 {
-	KT_EXPECT(!READ_ONCE(disarmed), "a hit of %s", t->symbol);
+	KT_EXPECT(!READ_ONCE(disarmed), "a hit of %pS", addr);
 }
 
 /* Whether the optimiser may put jumps in place now. */
@@ -32,7 +32,7 @@ bool kt_jumps_are_permitted(void)
 }
 
 /* The kernel itself cannot use files of debugfs. */
-static void arm_all(bool arm)
+static void switch_all_probes(bool arm)
 {
 	static const char knob[] = "/sys/kernel/debug/kprobes/enabled";
 	char *command = kasprintf(GFP_KERNEL, "echo %d >%s && read -r now <%s && [ $now = %d ]",
@@ -92,12 +92,12 @@ static void flip_switches(struct rnd_state *rnd)
 	if (IS_ENABLED(CONFIG_OPTPROBES))
 		permit_jumps(kt_below(rnd, 4));
 	guard(rwsem_write)(&kt_armed);
-	arm_all(false);
+	switch_all_probes(false);
 	if (kt_below(rnd, 4))
 		kt_sleep(rnd);
 	else
 		expect_no_hits(rnd);
-	arm_all(true);
+	switch_all_probes(true);
 }
 
 /* Thread: disarm and arm all probes, and let there be jumps or not. */

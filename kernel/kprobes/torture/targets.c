@@ -40,19 +40,19 @@ bool kt_call(struct target *t, u64 arg)
 		result = function(arg);
 		KT_EXPECT(result == t->twin(arg), "%s(%#llx) is %#llx", t->symbol, arg, result);
 	}
-	smp_mb();	/* who sees that we have left sees the hits of the call */
+	smp_mb();	/* target_is_empty() sees the hits of the calls that have left */
 	this_cpu_inc(t->counts->left);
 	return !closed;
 }
 
-static bool is_empty(const struct target *t)
+static bool target_is_empty(const struct target *t)
 {
 	unsigned long entered = 0, left = 0;
 	int cpu;
 
 	for_each_possible_cpu(cpu)
 		left += READ_ONCE(per_cpu_ptr(t->counts, cpu)->left);
-	smp_mb();	/* who has left had entered */
+	smp_mb();	/* each call that is counted above is counted below */
 	for_each_possible_cpu(cpu)
 		entered += READ_ONCE(per_cpu_ptr(t->counts, cpu)->entered);
 	return entered == left;
@@ -76,7 +76,7 @@ unsigned long kt_close(struct target *t)
 
 	WRITE_ONCE(t->closed, true);
 	smp_mb();	/* pairs with that of kt_call() */
-	while (!is_empty(t)) {
+	while (!target_is_empty(t)) {
 		if (time_after(jiffies, timeout)) {
 			kt_fail("a call of %s does not end", t->symbol);
 			break;
@@ -129,7 +129,7 @@ int kt_flip_branches(void *index)
 }
 
 /* The size of a function, or 0. "name+0x0/0x2a [module]" is all that modules learn. */
-static unsigned long size_of(const void *function)
+static unsigned long function_size(const void *function)
 {
 	char text[KSYM_SYMBOL_LEN], *size;
 	unsigned long n;
@@ -151,7 +151,7 @@ static int target_init(struct target *t, const char *copy, unsigned int i)
 		return -ENOMEM;
 	mutex_init(&t->claim);
 	t->twin = kt_twins[i];
-	t->size = size_of(t->function);
+	t->size = function_size(t->function);
 	return t->size ? 0 : -ENOENT;
 }
 

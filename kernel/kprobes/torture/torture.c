@@ -120,8 +120,9 @@ bool kt_mix_is_valid(const char *name, const unsigned int *weights, unsigned int
 
 static void print_stats(void)
 {
-	pr_alert("windows %ld, churns %ld, refusals %ld\n", atomic_long_read(&kt_stats.windows),
-		 atomic_long_read(&kt_stats.churns), atomic_long_read(&kt_stats.refusals));
+	pr_alert("windows %ld, churns %ld, arrays %ld, refusals %ld\n",
+		 atomic_long_read(&kt_stats.windows), atomic_long_read(&kt_stats.churns),
+		 atomic_long_read(&kt_stats.arrays), atomic_long_read(&kt_stats.refusals));
 	pr_alert("deaths %ld, switches %ld, flips %ld\n", atomic_long_read(&kt_stats.deaths),
 		 atomic_long_read(&kt_stats.switches), atomic_long_read(&kt_stats.flips));
 	pr_alert("shortages %ld, enomems %ld, direct calls %lu\n",
@@ -206,17 +207,6 @@ static void stop_group(struct group *group)
 	kfree(group->tasks);
 }
 
-/* A run of a minute has windows with jumps, if it has any that wait for them. */
-static void expect_jumps(void)
-{
-	unsigned long ran = (jiffies - begin) / HZ;
-
-	if (seconds)
-		ran = min_t(unsigned long, ran, seconds);
-	if (IS_ENABLED(CONFIG_OPTPROBES) && ran >= 60)
-		KT_EXPECT(kt_jumps(), "in %lu seconds", ran);
-}
-
 static void kt_cleanup(void)
 {
 	if (torture_cleanup_begin())
@@ -226,7 +216,7 @@ static void kt_cleanup(void)
 	kt_hitters_exit();
 	kt_targets_exit();
 	kt_print_kinds();
-	expect_jumps();
+	kt_expect_kinds();
 	print_failures_again();
 	print_stats();
 	pr_alert("--- End of test: %s\n",

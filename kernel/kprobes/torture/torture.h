@@ -79,8 +79,9 @@ unsigned long kt_calls(const struct target *t);
  * struct kt_stats - How often something was done, for the statistics
  * @windows:	The handlers of a probe were called in a window.
  * @churns:	Probers have registered probes elsewhere, or that are refused.
+ * @arrays:	An array of probes was registered.
  * @refusals:	A registration that must fail has failed.
- * @deaths:	Tasks have exited in a function with a return probe.
+ * @deaths:	A task has exited with the instance of a return probe.
  * @switches:	All probes were disarmed and armed.
  * @flips:	Static branches and calls in the targets were changed.
  * @shortages:	An allocation of a prober has failed.
@@ -89,6 +90,7 @@ unsigned long kt_calls(const struct target *t);
 struct kt_stats {
 	atomic_long_t windows;
 	atomic_long_t churns;
+	atomic_long_t arrays;
 	atomic_long_t refusals;
 	atomic_long_t deaths;
 	atomic_long_t switches;
@@ -107,7 +109,7 @@ unsigned int kt_choose(struct rnd_state *rnd, const unsigned int *weights, unsig
 bool kt_mix_is_valid(const char *name, const unsigned int *weights, unsigned int given,
 		     unsigned int n);
 void kt_sleep(struct rnd_state *rnd);
-void kt_expect_armed(const struct target *t);
+void kt_expect_armed(const void *addr);
 __printf(1, 2) void kt_fail(const char *format, ...);
 
 #define KT_EXPECT(condition, format, ...)				\
@@ -150,7 +152,7 @@ void kt_expect_unlinked(const struct kprobe *kp);
 int kt_windows(void *index);
 bool kt_windows_are_valid(void);
 void kt_print_kinds(void);
-long kt_jumps(void);
+void kt_expect_kinds(void);
 int kt_churn(void *index);
 bool kt_churn_is_valid(void);
 int kt_deaths(void *index);

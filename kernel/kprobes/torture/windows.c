@@ -37,6 +37,9 @@ static struct kind_counts {
 
 static atomic_long_t waits;
 
+/* Windows of a probe in which its target was called. */
+static atomic_long_t judged;
+
 /* A window is hurried, or waits until a jump is in place if there can be one. */
 enum window_kind { HURRIED, UNTIL_JUMP, WINDOW_KINDS };
 
@@ -59,11 +62,16 @@ bool kt_windows_are_valid(void)
 /* There can be no probe of this kind now. No function of the kernel returns it. */
 #define NOT_NOW		1
 
-/* After so many windows that waited for a jump, there was one, also on a slow machine. */
-#define ENOUGH_WAITS	20
+/*
+ * What is expected of a kind of probe that was chosen so often: hits, after a minute or so;
+ * a jump, after some more. Of all kinds, one jump in WAITS_FOR_A_JUMP waits.
+ */
+#define ENOUGH_WINDOWS		40
+#define ENOUGH_WAITS		60
+#define WAITS_FOR_A_JUMP	16
 
 /* What handlers do besides counting. */
-enum deed { NOTHING, NEST, REDIRECT, DEEDS };
+enum action { NOTHING, NEST, REDIRECT, ACTIONS };
 
 #define PROBES		4
 
@@ -82,7 +90,7 @@ struct window_counts {
 /**
  * struct window_probe - A probe in a window
  * @kind:	Which member of the union it is, and what handlers it has.
- * @deed:	What its handler does.
+ * @action:	What its handler does.
  * @target:	The target.
  * @counts:	The counts of each CPU.
  * @last:	What hits_and_ends() was when the probe was gone, and so must be for good.
@@ -92,7 +100,7 @@ struct window_counts {
  */
 struct window_probe {
 	enum kind kind;
-	enum deed deed;
+	enum action action;
 	struct target *target;
 	struct window_counts __percpu *counts;
 	unsigned long last;
@@ -126,8 +134,8 @@ static int window_pre(struct kprobe *kp, struct pt_regs *regs)
 	struct window_probe *w = container_of(kp, struct window_probe, kp);
 
 	this_cpu_inc(w->counts->hits);
-	kt_expect_armed(w->target);
-	switch (w->deed) {
+	kt_expect_armed(w->target->function);
+	switch (w->action) {
 	case NEST:
 		kt_call(&kt_targets[(w->target - kt_targets + 1) % TARGETS], 5);
 		return 0;
@@ -141,7 +149,10 @@ static int window_pre(struct kprobe *kp, struct pt_regs *regs)
 
 static void window_post(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
 {
-	this_cpu_inc(container_of(kp, struct window_probe, kp)->counts->ends);
+	struct window_probe *w = container_of(kp, struct window_probe, kp);
+
+	this_cpu_inc(w->counts->ends);
+	kt_expect_armed(w->target->function);
 }
 
 #ifdef CONFIG_KRETPROBES
@@ -151,7 +162,7 @@ static int window_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 
 	*(struct window_probe **)ri->data = w;
 	this_cpu_inc(w->counts->hits);
-	kt_expect_armed(w->target);
+	kt_expect_armed(w->target->function);
 	if (w->kind != VETO || this_cpu_read(w->counts->hits) % 4)
 		return 0;
 	this_cpu_inc(w->counts->vetoes);
@@ -190,6 +201,7 @@ static struct window_probe *jumper;
 static u64 window_jumper(u64 arg)
 {
 	this_cpu_inc(jumper->counts->hits);
+	kt_expect_armed(jumper->target->function);
 	if (arg & 1)
 		jprobe_return();
 	return 0;
@@ -288,7 +300,7 @@ static void expect_ends(const struct window_probe *w, struct window_counts sum)
 
 	switch (w->kind) {
 	case POST:
-		KT_EXPECT(sum.ends == (w->deed == REDIRECT ? 0 : sum.hits),
+		KT_EXPECT(sum.ends == (w->action == REDIRECT ? 0 : sum.hits),
 			  "%s: %lu pre, %lu post", symbol, sum.hits, sum.ends);
 		break;
 	case RETURN:
@@ -308,9 +320,10 @@ static void expect_calls(struct window_probe *w, struct window_counts sum,
 	struct kind_counts *kind = &kind_counts[w->kind];
 
 	KT_EXPECT(sum.hits + missed == calls,
-		  "%s: %lu calls, kind %u, deed %u: %lu hits, %lu missed",
-		  w->target->symbol, calls, w->kind, w->deed, sum.hits, missed);
+		  "%s: %lu calls, kind %u, action %u: %lu hits, %lu missed",
+		  w->target->symbol, calls, w->kind, w->action, sum.hits, missed);
 	expect_ends(w, sum);
+	atomic_long_add(!!calls, &judged);
 	atomic_long_add(sum.hits, &kind->hits);
 	atomic_long_add(missed, &kind->misses);
 	if (sum.hits) {
@@ -346,10 +359,10 @@ static void wait_for_jump(struct window *window)
 
 	if (!w || !window->waits || !kt_jumps_are_permitted())
 		return;
-	atomic_long_inc(&waits);
 	while (!has_jump(window) && kt_jumps_are_permitted() && time_before(jiffies, timeout))
 		schedule_timeout_uninterruptible(1);
 	window->waits = has_jump(window);
+	atomic_long_add(window->waits || kt_jumps_are_permitted(), &waits);
 }
 
 /*
@@ -424,14 +437,49 @@ void kt_print_kinds(void)
 			 atomic_long_read(&kind_counts[i].jumps));
 }
 
-/* The jumps in all windows; at least 1 if few were waited for. */
-long kt_jumps(void)
+static bool kind_is_possible(enum kind kind)
 {
-	long jumps = atomic_long_read(&waits) < ENOUGH_WAITS;
+	switch (kind) {
+	case RETURN:
+	case VETO:
+		return IS_ENABLED(CONFIG_KRETPROBES);
+	case JUMPER:
+		return IS_ENABLED(CONFIG_JPROBES);
+	default:
+		return true;
+	}
+}
+
+/* How many of @n windows or waits were for a kind of probe. */
+static long share_of_kind(enum kind kind, long n)
+{
+	long sum = 0;
 
 	for (unsigned int i = 0; i < KINDS; i++)
-		jumps += atomic_long_read(&kind_counts[i].jumps);
-	return jumps;
+		sum += probe_mix[i];
+	return kind_is_possible(kind) ? n * probe_mix[kind] / sum : 0;
+}
+
+/* At the end of a long run, there were jumps with each kind of probe, and many hits. */
+void kt_expect_kinds(void)
+{
+	long waited = atomic_long_read(&waits), jumps = 0;
+
+	for (unsigned int i = 0; i < KINDS; i++) {
+		long hits = atomic_long_read(&kind_counts[i].hits);
+		long misses = atomic_long_read(&kind_counts[i].misses);
+		long jumps_of_kind = atomic_long_read(&kind_counts[i].jumps);
+
+		jumps += jumps_of_kind;
+		KT_EXPECT(share_of_kind(i, atomic_long_read(&judged)) < ENOUGH_WINDOWS ||
+			  (hits && hits >= misses / 4), "%s: %ld hits, %ld misses",
+			  kind_names[i], hits, misses);
+		KT_EXPECT(share_of_kind(i, waited) < ENOUGH_WAITS || jumps_of_kind,
+			  "%s: %ld waits", kind_names[i], waited);
+	}
+	KT_EXPECT(waited < KINDS * ENOUGH_WAITS || jumps >= waited / WAITS_FOR_A_JUMP,
+		  "%ld jumps in %ld waits", jumps, waited);
+	KT_EXPECT(waited < ENOUGH_WAITS || jumps, "%ld waits", waited);
 }
 
 static unsigned long hits_and_ends(struct window_probe *w)
@@ -466,7 +514,7 @@ static unsigned int choose_probes(struct window_probe *probes, struct target *t,
 			memset(per_cpu_ptr(counts, cpu), 0, sizeof(*counts));
 		probes[i].target = t;
 		probes[i].kind = kt_choose(rnd, probe_mix, KINDS);
-		probes[i].deed = kt_below(rnd, n > 1 ? REDIRECT : DEEDS);
+		probes[i].action = kt_below(rnd, n > 1 ? REDIRECT : ACTIONS);
 	}
 	return n;
 }
