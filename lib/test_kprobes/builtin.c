@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Functions that are not exported to modules. */
+#include <linux/atomic.h>
 #include <linux/cleanup.h>
+#include <linux/kprobes_hit.h>
 #include <linux/preempt.h>
 
 #include "interrupt.h"
 #include "probes.h"
 
+static struct kprobe_site *find_site(kprobe_opcode_t *addr)
+{
+	guard(preempt)();
+	return site_of(get_kprobe(addr));
+}
+
 /* Between kprobe_busy_begin() and kprobe_busy_end(), a hit is missed as in a handler. */
 static void busy_code_is_interrupted(struct kunit *test)
 {
+	struct kprobe_site *site;
+
 	kpt_register_for_interrupt(test);
 	kpt_clear_journal();
 	kprobe_busy_begin();
@@ -20,6 +30,9 @@ static void busy_code_is_interrupted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kpt_test_probe('b')->kp.nmissed, 2);
 	KUNIT_EXPECT_EQ(test, kpt_test_probe('c')->kp.nmissed, HITS_NEST ? 1 : 2);
 	KUNIT_EXPECT_EQ(test, kpt_test_probe('d')->kp.nmissed, 0);
+	site = find_site(kpt_test_probe('b')->kp.addr);
+	KUNIT_EXPECT_EQ(test, atomic_read(&site->missed_busy), HITS_NEST ? 1 : 2);
+	KUNIT_EXPECT_EQ(test, site->kp.nmissed, HITS_NEST ? 1 : 0);
 	EXPECT_CALL(test, TARGET, "cbCB");
 }
 

@@ -380,6 +380,12 @@ static void bad_jprobe_is_refused(struct kunit *test)
 	j->kp.symbol_name = "kprobes_test_blacklisted";
 	KUNIT_EXPECT_EQ(test, register_jprobe(j), -EINVAL);
 	KUNIT_EXPECT_NULL(test, j->kp.pre_handler);
+
+	/* Inside of a function, at whatever instruction */
+	j->kp.symbol_name = TARGET->symbol;
+	for (j->kp.offset = 5; j->kp.offset < TEXT_BYTES; j->kp.offset++)
+		KUNIT_EXPECT_EQ(test, register_jprobe(j), -EINVAL);
+	KUNIT_EXPECT_NULL(test, j->kp.pre_handler);
 }
 
 /* The kernel warns, but only the first time. */

@@ -7,6 +7,7 @@
  * Which sites can be optimized depends on the architecture. On x86 TARGET can be.
  */
 #include <linux/delay.h>
+#include <linux/jiffies.h>
 #include <linux/sched.h>
 
 #include "actions.h"
@@ -28,6 +29,15 @@ void kpt_assert_optimized(struct kunit *test, const struct kprobe *kp, int line)
 	if (!IS_ENABLED(CONFIG_X86))
 		kunit_skip(test, "%pS is not optimized", kp->addr);
 	KUNIT_FAIL_AND_ABORT(test, "%pS is not optimized at line %d", kp->addr, line);
+}
+
+void kpt_expect_optimized_on_retry(struct kunit *test, const struct kprobe *kp)
+{
+	unsigned long end = jiffies + 15 * HZ;
+
+	while (!kprobe_optimized(kp) && time_before(jiffies, end))
+		msleep(100);
+	KUNIT_EXPECT_TRUE(test, kprobe_optimized(kp));
 }
 
 static void probe_is_optimized(struct kunit *test)

@@ -14,4 +14,7 @@ bool kpt_becomes_optimized(const struct kprobe *kp);
 
 void kpt_assert_optimized(struct kunit *test, const struct kprobe *kp, int line);
 
+/* There is a jump once the optimizer has tried again, some seconds after it could not. */
+void kpt_expect_optimized_on_retry(struct kunit *test, const struct kprobe *kp);
+
 #endif /* _TEST_KPROBES_OPTIMIZE_H */

@@ -56,6 +56,8 @@ static void probes_of_an_unregistered_site_are_disabled(struct kunit *test)
 	EXPECT_CALL(test, place, "");
 	KUNIT_EXPECT_TRUE(test, kprobe_disabled(a));
 	KUNIT_EXPECT_TRUE(test, kprobe_disabled(b));
+	KUNIT_EXPECT_MEMEQ(test, kpt_text(place), kpt_unprobed_text[place - kpt_places],
+			   TEXT_BYTES);
 	KUNIT_EXPECT_TRUE(test, kpt_is_linked(a));
 	KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
 	EXPECT_CALL(test, place, "a");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A jump that cannot be made for a while is made later. */
 #include <linux/delay.h>
-#include <linux/jiffies.h>
 #include <linux/ptrace.h>
 
 #include "../optimize.h"
@@ -53,7 +52,6 @@ static void jump_is_made_once_obstacle_is_gone(struct kunit *test)
 	const struct obstacle *obstacle = test->param_value;
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
 	struct kprobe *b = kpt_probe('b', obstacle->symbol);
-	unsigned long end;
 
 	b->pre_handler = obstruct;
 	obstacle_result = obstacle->result;
@@ -66,9 +64,7 @@ static void jump_is_made_once_obstacle_is_gone(struct kunit *test)
 	KUNIT_EXPECT_GT(test, atomic_read(&obstructions), 0);
 	EXPECT_CALL(test, TARGET, "a");
 	WRITE_ONCE(obstacle_is_there, false);
-	for (end = jiffies + 15 * HZ; !kprobe_optimized(a) && time_before(jiffies, end);)
-		msleep(100);
-	KUNIT_EXPECT_TRUE(test, kprobe_optimized(a));
+	kpt_expect_optimized_on_retry(test, a);
 	EXPECT_CALL(test, TARGET, "a");
 }
 
