@@ -35,12 +35,17 @@ allow_others() {
 	mount -o remount,mode=755 $tracing
 }
 
+inside_first_insn() {	# FUNCTION: an address
+	entry=$(symbol_address "$1")
+	printf "%s%08x" "${entry%????????}" $((0x$(low_half "$entry") + 2))
+}
+
 paranoid=/proc/sys/kernel/perf_event_paranoid
 restrict=/proc/sys/kernel/kptr_restrict
 old_paranoid=$(cat $paranoid)
 old_restrict=$(cat $restrict)
 restore_access() {
-	chmod 400 $kprobes/list $kprobes/blacklist
+	chmod 400 $kprobes/list $kprobes/blacklist $kprobes/sites $kprobes/refusals
 	mount -o remount,mode=700 /sys/kernel/debug
 	mount -o remount,mode=700 $tracing
 	echo "$old_paranoid" >$paranoid
@@ -51,17 +56,18 @@ id nobody >/dev/null 2>&1 || skip_all "no user nobody"
 add_event 'p:kprobes/clone kernel_clone'
 on_exit restore_access
 allow_others
-plan 21
-for file in list blacklist stats enabled; do
+! add_event "p:kprobes/refused 0x$(inside_first_insn vfs_write)" 2>/dev/null
+plan 35
+for file in list blacklist stats sites refusals enabled check; do
 	check_error "others cannot read $file" "Permission denied" cat_as_nobody $kprobes/$file
 done
-for file in $kprobes/enabled $tracing/kprobe_events $tracing/dynamic_events $knob; do
+for file in $kprobes/enabled $kprobes/check $tracing/kprobe_events $tracing/dynamic_events $knob; do
 	check_error "others cannot write ${file##*/}" "Permission denied" write_as_nobody "$file"
 done
 check "what others have written has no effect" [ "$(cat $kprobes/enabled)" = 1 ]
 check_not "stats has no address" grep -E "[0-9a-f]{$digits}" $kprobes/stats
-chmod 444 $kprobes/list $kprobes/blacklist
-for file in list blacklist; do
+chmod 444 $kprobes/list $kprobes/blacklist $kprobes/sites $kprobes/refusals
+for file in list blacklist sites refusals; do
 	echo 2 >$restrict
 	check "kptr_restrict=2: $file hides addresses from root" \
 		addresses_are_hidden cat $kprobes/$file

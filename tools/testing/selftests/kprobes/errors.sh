@@ -11,15 +11,7 @@ results=/sys/kernel/debug/kunit/kprobes-memory/results
 modprobe -r test_kprobes 2>/dev/null
 [ ! -e $results ] || skip_all "test_kprobes is not a module"
 
-ignored=$(cat $failslab/ignore-gfp-wait)
-verbose=$(cat $failslab/verbose)
-restore_failslab() {
-	echo "$ignored" >$failslab/ignore-gfp-wait
-	echo "$verbose" >$failslab/verbose
-}
-on_exit restore_failslab
-echo N >$failslab/ignore-gfp-wait
-echo 0 >$failslab/verbose
+let_sleepers_fail $failslab
 
 test_passed() {	# CASE
 	grep -Eq "^ *ok [0-9]+ $1\$" $results

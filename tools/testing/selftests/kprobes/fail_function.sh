@@ -117,11 +117,6 @@ fi
 
 # Callers, in the stack trace that the handler takes
 
-symbol_end() {	# SYMBOL: the address of the next symbol
-	awk -v symbol="$1" 'start && $1 != start { print $1; exit }
-		$3 == symbol { start = $1 }' /proc/kallsyms
-}
-
 set -- "require-start: an allocation in mkdir() fails" "require-start: other allocations succeed"
 if [ -e $fail/require-start ] && [ "$(first_injectable should_failslab)" ] &&
 		[ "$(symbol_address do_mkdirat)" ]; then

@@ -9,16 +9,12 @@ failslab=/sys/kernel/debug/failslab
 [ -e /proc/self/fail-nth ] || skip_all "no CONFIG_FAULT_INJECTION"
 [ -e $failslab/ignore-gfp-wait ] || skip_all "no CONFIG_FAILSLAB, or not in debugfs"
 use_events
-on_exit "echo $(cat $failslab/ignore-gfp-wait) >$failslab/ignore-gfp-wait"
-on_exit "echo $(cat $failslab/verbose) >$failslab/verbose"
+let_sleepers_fail $failslab
 on_exit "echo 1 >$kprobes/enabled"
 # Without memory the kernel fails to register a probe of its own for this option, ignores
 # that, and warns when it unregisters the probe.
-on_exit "echo $(cat $tracing/options/record-cmd) >$tracing/options/record-cmd"
-echo 0 >$tracing/options/record-cmd
+set_until_exit 0 $tracing/options/record-cmd
 [ ! -e $knob ] || on_exit "echo $(cat $knob) >$knob"
-echo N >$failslab/ignore-gfp-wait
-echo 0 >$failslab/verbose
 
 # Run a function of this shell, in whose task the NTH allocation fails. Sets $left to 0 if
 # one has failed, and $worked to the exit status of the function.
@@ -103,7 +99,7 @@ jumps_on() { write_to $knob 1; }
 jumps_off() { write_to $knob 0; }
 remove_one() { write_to $tracing/kprobe_events '-:kprobes/one'; }
 
-plan 16
+plan 20
 check "an event at the function's entry" add_event 'p:kprobes/enters do_rmdir'
 check "one inside the function" add_event_inside inside do_rmdir
 if has_config KRETPROBES; then
@@ -129,7 +125,8 @@ if [ -e $knob ]; then
 else
 	skip "no CONFIG_OPTPROBES" "jumps become breakpoints"
 fi
-for file in list blacklist stats; do
+check_each "check is asked" : write_to $kprobes/check do_rmdir
+for file in list blacklist stats sites refusals check; do
 	check_each "$file is read" : read_from $kprobes/$file
 done
 remove_events

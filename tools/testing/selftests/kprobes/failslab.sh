@@ -13,24 +13,15 @@ no_failslab() {	# FUNCTION
 	fi
 }
 
-next_symbol_address() {	# SYMBOL
-	awk -v symbol="$1" 'found && $1 != found { print $1; exit } $3 == symbol { found = $1 }' \
-		/proc/kallsyms
-}
-
 # Allocations of the function, and of what it calls, also those that may sleep.
-let_allocations_fail() {	# FUNCTION TIMES: -1 for all
-	for file in ignore-gfp-wait verbose times require-start require-end probability; do
-		on_exit "echo $(cat $failslab/$file) >$failslab/$file"
-	done
-	echo N >$failslab/ignore-gfp-wait
-	echo 0 >$failslab/verbose
-	echo "$2" >$failslab/times
-	echo "0x$(symbol_address "$1")" >$failslab/require-start
-	echo "0x$(next_symbol_address "$1")" >$failslab/require-end
-	echo 100 >$failslab/probability
+fail_allocations_of() {	# FUNCTION TIMES: -1 for all
+	let_sleepers_fail $failslab
+	set_until_exit "$2" $failslab/times
+	set_until_exit "0x$(symbol_address "$1")" $failslab/require-start
+	set_until_exit "0x$(symbol_end "$1")" $failslab/require-end
+	set_until_exit 100 $failslab/probability
 }
 
-let_no_allocation_fail() {
-	echo 0 >$failslab/probability
+fail_no_allocations() {
+	set_to 0 $failslab/probability
 }

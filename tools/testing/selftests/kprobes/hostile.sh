@@ -105,6 +105,11 @@ forbidden_addresses() {
 	     $3 ~ /^(get_kprobe|exc_int3|jiffies|init_task|_end)$/ { print $1 }' /proc/kallsyms
 }
 
+there_is_a_slot() {
+	cat $kprobes/list	# waits for a jump
+	grep -E ' kprobe_(opt)?insn_page\>' /proc/kallsyms
+}
+
 # Knobs
 
 refuses_all_values() {	# FILE
@@ -117,22 +122,34 @@ refuses_all_values() {	# FILE
 	[ "$(cat "$1")" = "$before" ]
 }
 
-plan 10
+# Random bytes may be refused.
+answers_anything() {
+	for n in $(seq 100); do
+		! head -c "$n" /dev/urandom >$kprobes/check
+		cat $kprobes/check || return
+	done 2>/dev/null
+	[ "$(forbidden_addresses)" ] || return
+	for address in $(forbidden_addresses); do
+		write_line "0x$address" $kprobes/check && grep '^result: -' $kprobes/check || return
+	done
+}
+
+plan 15
 check "definitions of events are refused" definitions_are_refused
 for file in kprobe_events dynamic_events; do
 	check "random definitions in $file are refused" random_definitions_are_refused $file
 done
 check "lines of any length are refused" long_lines_are_refused
-name="perf events are refused"
+set -- "there is a slot" "perf events are refused, also at slots"
 if [ -e /sys/bus/event_source/devices/kprobe/type ]; then
 	add_event_inside slot do_rmdir
 	enable_event slot 1
-	cat $kprobes/list >/dev/null	# waits for a jump
+	check "$1" there_is_a_slot
 	# shellcheck disable=SC2046	# words
-	check "$name" ./hostile_calls perf $tries $(forbidden_addresses)
+	check "$2" ./hostile_calls perf $tries $(forbidden_addresses)
 	remove_events
 else
-	skip "no perf events of kprobes" "$name"
+	skip "no perf events of kprobes" "$@"
 fi
 check "the file enabled refuses other values" refuses_all_values $kprobes/enabled
 if [ -e $knob ]; then
@@ -140,7 +157,12 @@ if [ -e $knob ]; then
 else
 	skip "no jumps" "the sysctl refuses other values"
 fi
-for file in list blacklist; do
+if [ -e $kprobes/check ]; then
+	check "the file check answers whatever is written" answers_anything
+else
+	skip "no file check" "the file check answers whatever is written"
+fi
+for file in list blacklist stats sites refusals; do
 	check_not "$file cannot be written" write_line 1 $kprobes/$file
 done
 check "nothing is left" nothing_is_left

@@ -11,13 +11,13 @@ has_page() {
 	grep ' t kprobe_insn_page' /proc/kallsyms
 }
 
+has_no_page() {
+	! has_page
+}
+
 # Pages are freed in the background.
 page_is_freed() {
-	for _ in $(seq 50); do
-		has_page || return 0
-		sleep 0.2
-	done
-	return 1
+	within 10 has_no_page
 }
 
 a_page_is_freed() {
@@ -28,21 +28,33 @@ a_page_is_freed() {
 	page_is_freed
 }
 
-plan 6
+plan 8
 check "/proc/kallsyms can be read" timeout 60 sh -c 'cat /proc/kallsyms >/dev/null'
 check "without probes there is no page of slots" page_is_freed
 check "an event is added" add_event_inside slot kernel_clone
 enable_event slot 1
 check "with a probe there is a page of slots" has_page
+place=$(sed 's/.* //' $tracing/kprobe_events)
 remove_events
 check "the page is freed after the event was removed" page_is_freed
+
+set -- "without memory for a page there is no event" "nor a probe"
+reason=$(no_failslab alloc_insn_page)
+if [ -z "$reason" ]; then
+	fail_allocations_of alloc_insn_page -1
+	check_error "$1" "Cannot allocate memory" add_event "p:kprobes/slot $place"
+	check "$2" is_empty $kprobes/list
+	fail_no_allocations
+else
+	skip "$reason" "$@"
+fi
 
 set -- "a page is freed without memory"
 reason=$(no_failslab slot_free)
 if [ -z "$reason" ]; then
-	let_allocations_fail slot_free -1
+	fail_allocations_of slot_free -1
 	check "$1" a_page_is_freed
-	let_no_allocation_fail
+	fail_no_allocations
 else
 	skip "$reason" "$1"
 fi

@@ -95,11 +95,38 @@ check_no_probe_is_left() {
 	check "no probe is left" is_empty $kprobes/list
 }
 
+# Try a command ten times a second, until it succeeds or so many seconds have passed.
+within() {	# SECONDS COMMAND...
+	tries=$(($1 * 10))
+	shift
+	while [ $tries -gt 0 ]; do
+		! "$@" || return 0
+		sleep 0.1
+		tries=$((tries - 1))
+	done
+	return 1
+}
+
 # The kernel under test
 
 # The echo of some shells does not report errors of write().
 write_line() {	# TEXT FILE
 	echo "$1" | cat >>"$2"
+}
+
+# Write to a file of the kernel that can be read back.
+set_to() {	# TEXT FILE
+	echo "$1" | cat >"$2" && [ "$(cat "$2")" = "$1" ]
+}
+
+set_until_exit() {	# TEXT FILE
+	on_exit "echo $(cat "$2") >$2"
+	set_to "$1" "$2"
+}
+
+# Also allocations that may sleep, and without a line in the log for each.
+let_sleepers_fail() {	# DIRECTORY: of failslab or fail_page_alloc
+	set_until_exit N "$1/ignore-gfp-wait" && set_until_exit 0 "$1/verbose"
 }
 
 has_config() {	# OPTION: it is y or m
@@ -115,12 +142,25 @@ symbol_address() {	# SYMBOL
 	awk -v symbol="$1" '$3 == symbol { print $1; exit }' /proc/kallsyms
 }
 
+symbol_end() {	# SYMBOL: the address of the next symbol
+	awk -v symbol="$1" 'start && $1 != start { print $1; exit }
+		$3 == symbol { start = $1 }' /proc/kallsyms
+}
+
 low_half() {	# ADDRESS: the lower 32 bits, since shells calculate with signed numbers
 	echo "$1" | grep -o '.\{8\}$'
 }
 
 address_digits() {	# how many hexadecimal digits an address has in a file of the kernel
 	awk '{ print length($1); exit }' /proc/kallsyms
+}
+
+kind_at_entry() {	# of a site at the entry of a function
+	if has_config KPROBES_ON_FTRACE; then
+		echo ftrace
+	else
+		echo breakpoint
+	fi
 }
 
 # Frame pointers do not lead to the caller of a function that has not saved its own yet.
@@ -136,12 +176,16 @@ count_optimized() {
 	grep -cF '[OPTIMIZED]' $kprobes/list
 }
 
+optimizer_is_at_rest() {
+	[ "$(read_stat sites_optimizing)/$(read_stat no_jump_pending)" = 0/0 ]
+}
+
 # The number of jumps after the optimiser has finished. Reading the list waits for ten
 # seconds, which is too short on one CPU, or if a probe is hit all the time.
 count_optimized_at_rest() {
 	for _ in 1 2 3 4 5 6; do
 		optimized=$(count_optimized)
-		[ "$(read_stat sites_optimizing)/$(read_stat no_jump_pending)" != 0/0 ] || break
+		! optimizer_is_at_rest || break
 	done
 	echo "$optimized"
 }
@@ -165,14 +209,13 @@ stats_add_up() {
 		}' "$output.stats"
 }
 
+has_no_site() {
+	[ "$(read_stat probes)/$(read_stat sites)" = 0/0 ]
+}
+
 # Sites are freed in the background.
 all_sites_are_freed() {
-	for _ in $(seq 100); do
-		[ "$(read_stat probes)/$(read_stat sites)" != 0/0 ] || return 0
-		sleep 0.1
-	done
-	grep -v ': 0$' $kprobes/stats
-	return 1
+	within 10 has_no_site || { grep -v ': 0$' $kprobes/stats; return 1; }
 }
 
 all_gone() {	# NUMBER: the probes in the list, all of which are [GONE]
@@ -197,6 +240,13 @@ add_event_inside() {	# EVENT FUNCTION
 		! add_event "p:kprobes/$1 $2+$offset" 2>/dev/null || return 0
 	done
 	return 1
+}
+
+# Print SYMBOL+OFFSET of such an instruction.
+place_inside() {	# FUNCTION
+	add_event_inside place "$1"
+	sed -n 's/.*kprobes\/place //p' $tracing/kprobe_events
+	remove_events
 }
 
 enable_event() {	# EVENT 0-OR-1

@@ -35,18 +35,23 @@ write_same() {	# FILE
 	write_line "$(cat "$1")" "$1"
 }
 
+ask_check() {
+	write_line kernel_clone $kprobes/check && cat $kprobes/check
+}
+
 example_is_hit() {
 	dmesg -c >/dev/null
 	fork_three_times && log_has_line 'kprobe_example: .* calls '
 }
 
-plan 8
+plan 11
 echo "# level: $level"
-for file in list blacklist stats; do
+for file in list blacklist stats sites refusals; do
 	check "root reads $file" cat $kprobes/$file
 done
 check_at none "root reads enabled" cat $kprobes/enabled
 check_at none "root writes enabled" write_line 1 $kprobes/enabled
+check_at none "root asks check" ask_check
 check "root writes the sysctl" write_same $knob
 check_at "none integrity" "root defines an event" define_and_remove_event
 check "a module's probe is hit" example_is_hit

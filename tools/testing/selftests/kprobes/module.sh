@@ -20,7 +20,7 @@ is_hit_once() {	# EVENT
 	[ "$(hits "$1")" = 1 ]
 }
 
-plan 31
+plan 32
 
 # Events on a module that is not loaded are registered when it is loaded, in time for its
 # init function.
@@ -58,9 +58,15 @@ check "the event is hit" event_gets_hits func
 check "another module adds a probe" modprobe kprobe_example symbol="$sample:$function"
 unload_sample
 check "the probes of both are [GONE]" all_gone 2
+sleep 2		# until what their text needed has been freed
 check "the other module removes its probe" modprobe -r kprobe_example
 remove_events
 check "both probes are removed" is_empty $kprobes/list
+if [ -e $kprobes/stats ]; then
+	check "their sites are freed" all_sites_are_freed
+else
+	skip "no $kprobes/stats" "their sites are freed"
+fi
 
 # Jump labels and static calls, which tracepoints have, must not be probed. While a module
 # is loaded, only its own tables list them.

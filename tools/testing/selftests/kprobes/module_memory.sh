@@ -7,7 +7,8 @@
 
 notifier=kprobes_module_notify
 
-[ -z "$(no_failslab $notifier)" ] || skip_all "$(no_failslab $notifier)"
+reason=$(no_failslab $notifier)
+[ -z "$reason" ] || skip_all "$reason"
 modinfo kprobe_sweep >/dev/null 2>&1 || skip_all "no module kprobe_sweep"
 use_events
 on_exit '! [ -e /sys/module/kprobe_sweep ] || rmmod kprobe_sweep'
@@ -28,12 +29,12 @@ blacklist_is_as_before() {
 
 plan 10
 cat $kprobes/blacklist >"$output.blacklist"
-let_allocations_fail $notifier 2	# the first one, without and with waiting
+fail_allocations_of $notifier 2	# the first one, without and with waiting
 dmesg -c >/dev/null
 check "the module is loaded" modprobe kprobe_sweep
 check "the log says that there was no memory" \
 	log_has_line 'kprobes: no memory to probe all text of module kprobe_sweep'
-let_no_allocation_fail
+fail_no_allocations
 add_both_events >/dev/null 2>&1
 check "nothing of it is probed" is_empty $kprobes/list
 remove_events
@@ -44,7 +45,7 @@ check_error "its blacklist is complete" "Invalid argument" add_both_events
 check "its text is probed" list_has sweep_run
 remove_events
 check_no_probe_is_left
-let_allocations_fail $notifier -1
+fail_allocations_of $notifier -1
 check "it is unloaded without memory" rmmod kprobe_sweep
-let_no_allocation_fail
+fail_no_allocations
 check "its blacklist is removed" blacklist_is_as_before

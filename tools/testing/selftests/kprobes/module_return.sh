@@ -16,14 +16,6 @@ is_running() {
 	cat /proc/[0-9]*/comm 2>/dev/null | grep -qx event-sample
 }
 
-thread_starts() {
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
-		! is_running || return 0
-		sleep 0.1
-	done
-	return 1
-}
-
 plan 25
 check "a return event on the module is added before it is loaded" \
 	add_event "r:kprobes/thread $sample:simple_thread ret=\$retval:s32"
@@ -36,7 +28,7 @@ for load in 1 2; do
 	check "load $load: the module is loaded" load_sample
 	check "load $load: its init function hit its event" [ "$(hits init)" = $load ]
 	check "load $load: the list has the probe on its thread" is_listed simple_thread
-	check "load $load: its thread starts" thread_starts
+	check "load $load: its thread starts" within 1 is_running
 	check "load $load: the thread has not hit its event yet" \
 		[ "$(hits thread)" = $((load - 1)) ]
 	check "load $load: the module is unloaded" unload_sample
@@ -48,7 +40,7 @@ check "the thread has returned 0" grep -q 'thread: .*ret=0' $tracing/trace
 
 # The event is removed while the call is in flight.
 load_sample
-thread_starts
+within 1 is_running
 check "the event is disabled while the thread runs" enable_event thread 0
 remove_events
 check "the removed event leaves no probe" is_empty $kprobes/list

@@ -8,6 +8,7 @@ seconds=${1:-100}
 modinfo kprobes_torture >/dev/null 2>&1 || skip_all "no module kprobes_torture"
 use_events
 running=$output.running
+instance=$tracing/instances/kprobes_torture
 restore() {
 	rm -f "$running"
 	wait
@@ -15,6 +16,7 @@ restore() {
 	echo nop >$tracing/current_tracer
 	echo >$tracing/set_ftrace_filter
 	echo 0 >$tracing/events/enable
+	[ ! -d "$instance" ] || rmdir "$instance"
 	echo >$tracing/dynamic_events
 	modprobe -r kprobe_example
 }
@@ -27,11 +29,6 @@ disturb() {	# NAME
 		echo round >>"$output.$1"
 		sleep 0.1
 	done
-}
-
-# Write to a file of the kernel that can be read back.
-set_to() {	# TEXT FILE
-	echo "$1" | cat >"$2" && [ "$(cat "$2")" = "$1" ]
 }
 
 tracers() {
@@ -70,15 +67,34 @@ kprobe_events() {
 	# shellcheck disable=SC2086	# words
 	set_events 1 $events && sleep 1 && set_events 0 $events || return
 	for event in $events; do
+		echo "$event $(hits "${event#*/}")" >>"$output.hits"
 		remove_event "$event" || return
 	done
 }
 
+# The hits of an event that is no kprobe event are only in the trace, here one of its own.
 fprobe_events() {
+	[ -d "$instance" ] ||
+		{ mkdir "$instance" && echo 64 >"$instance/buffer_size_kb"; } || return
+	enable=$instance/events/fprobes/torture/enable
 	# shellcheck disable=SC2016	# the kernel expands it
 	create_event f fprobes/torture 'kprobes_torture_traced_1%return ret=$retval' &&
-		set_events 1 fprobes/torture && sleep 1 && set_events 0 fprobes/torture &&
-		remove_event fprobes/torture
+		set_to 1 "$enable" && sleep 1 && set_to 0 "$enable" || return
+	echo "fprobes/torture $(grep -c ' torture: .* ret=' "$instance/trace")" >>"$output.hits"
+	echo >"$instance/trace"
+	remove_event fprobes/torture
+}
+
+# Each event was hit, though not in each round: all probes are disarmed now and then.
+events_were_hit() {	# NUMBER: of the events
+	awk -v events="$1" '{ hits[$1] += $2 }
+		END {
+			for (event in hits) {
+				print event, hits[event]
+				events -= hits[event] > 0
+			}
+			exit events != 0
+		}' "$output.hits"
 }
 
 # A module whose init text is probed when it is there comes and goes. It logs each hit of
@@ -104,17 +120,11 @@ start_disturbances() {
 	done
 }
 
-set_until_exit() {	# TEXT FILE
-	on_exit "echo $(cat "$2") >$2"
-	set_to "$1" "$2"
-}
-
 # Allocations may sleep when probes change. Vmalloc asks for single pages, also of high memory.
 let_allocations_fail() {
 	for fail in /sys/kernel/debug/failslab /sys/kernel/debug/fail_page_alloc; do
 		[ -e "$fail" ] || continue
-		set_until_exit N "$fail/ignore-gfp-wait" &&
-			set_until_exit 0 "$fail/verbose" || return
+		let_sleepers_fail "$fail" || return
 	done
 	[ ! -e "$fail" ] || { set_until_exit 0 "$fail/min-order" &&
 		set_until_exit N "$fail/ignore-gfp-highmem"; }
@@ -154,7 +164,7 @@ has_apic() {
 # The local APIC sends the NMIs.
 everything_was_done() {
 	missing=
-	was_done windows churns refusals switches flips
+	was_done windows churns arrays refusals switches flips
 	was_done "calls in task" "calls in softirq" "calls in hrtimer" "calls in irq_work"
 	! has_config KRETPROBES || was_done deaths
 	! has_apic || was_done "calls in NMI"
@@ -167,12 +177,17 @@ everything_was_done() {
 disturbances=modules
 ! grep -q function_graph $tracing/available_tracers || disturbances="$disturbances tracers"
 disturbances="$disturbances kprobe_events"
-! has_config FPROBE_EVENTS || disturbances="$disturbances fprobe_events"
+events=6
+if has_config FPROBE_EVENTS; then
+	disturbances="$disturbances fprobe_events"
+	events=7
+fi
 # shellcheck disable=SC2086	# words
 set -- $disturbances
 
+# The statistics that the module logs when it is unloaded are its last 15 lines with numbers.
 last_figures() {
-	dmesg | sed -n 's/.*kprobes-torture: \(.*[0-9].*\)/# \1/p' | tail -n 15
+	torture_log | sed -n '/!!!/d; s/.*kprobes-torture: \(.*[0-9].*\)/# \1/p' | tail -n 15
 }
 
 refuses() {	# PARAMETER MESSAGE
@@ -187,7 +202,7 @@ trace_targets() {
 seldom_called=kernel_clone
 ! has_config KRETPROBES || seldom_called=kprobes_torture_sleeper
 
-plan $((13 + $#))
+plan $((14 + $#))
 check "allocations can fail" let_allocations_fail
 check "an event waits for a module" create_event p kprobes/torture_init kprobe_example:example_init
 check "the event is enabled" set_events 1 kprobes/torture_init
@@ -202,6 +217,7 @@ stop_disturbances
 for disturbance; do
 	check "disturbance by $disturbance" disturbed "$disturbance"
 done
+check "events were hit" events_were_hit $events
 check "init text was hit" init_text_was_hit
 check "the torture ends" rmmod kprobes_torture
 check "its result is SUCCESS" log_has_line 'kprobes-torture: --- End of test: SUCCESS'

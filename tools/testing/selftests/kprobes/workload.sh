@@ -60,6 +60,7 @@ run_pipes() {
 }
 
 run_sockets() {
+	[ -e /proc/net ] || return 0	# a kernel without a network
 	ifconfig lo 127.0.0.1 up
 	seq 1 3000 >file
 	nc -l -p 4711 <file >got &

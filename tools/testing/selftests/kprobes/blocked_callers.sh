@@ -1,0 +1,69 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# A return probe whose number of instances adapts, of a function in which ten thousand
+# callers block at the same time.
+. ./lib.sh
+
+callers=10000
+[ -x ./blocked_callers ] || skip_all "blocked_callers is not built"
+grep -qw unix_accept /proc/kallsyms || skip_all "no sockets of the family AF_UNIX"
+use_events
+threads=/proc/sys/kernel/threads-max
+on_exit "echo $(cat $threads) >$threads"
+echo $((3 * callers)) >$threads
+
+block() {
+	mkfifo "$output.input"
+	# accept() begins with a file descriptor for each caller.
+	(ulimit -n $((2 * callers)) && exec ./blocked_callers $callers) \
+		<"$output.input" >"$output.callers" 2>&1 &
+	child=$!
+	exec 9>"$output.input"
+	rm "$output.input"
+	within 60 grep -qx "$callers called" "$output.callers" ||
+		{ cat "$output.callers"; return 1; }
+	sleep 0.5	# the last one is about to call
+}
+
+release() {
+	exec 9>&-
+	wait $child
+	grep -x "$callers returned" "$output.callers" || { cat "$output.callers"; return 1; }
+}
+
+each_call_is_counted() {	# NUMBER: of all calls
+	echo "$(hits accepted) hits and $(missed accepted) misses of $1 calls"
+	[ $(($(hits accepted) + $(missed accepted))) = "$1" ]
+}
+
+# All tasks are frozen: their calls return, and are made again when they are thawed.
+suspend_to_idle() {
+	set_until_exit 1 /sys/module/suspend/parameters/pm_test_delay &&
+		echo platform >/sys/power/pm_test && echo freeze >/sys/power/state
+	suspended=$?
+	echo none >/sys/power/pm_test
+	return $suspended
+}
+
+plan 10
+check "a return probe" add_event 'r:kprobes/accepted unix_accept'
+enable_all_events 1
+check "$callers callers block" block
+check "they return" release
+check "each call is a hit or a miss" each_call_is_counted $callers
+missed=$(missed accepted)
+ktap_print_msg "$missed calls were missed while the number of instances grew"
+check "as many block again" block
+calls=$((2 * callers))
+suspends="the machine is suspended to idle, and resumes"
+if grep -qw platform /sys/power/pm_test 2>/dev/null; then
+	check "$suspends" suspend_to_idle
+	calls=$((calls + callers))
+else
+	skip "no test mode of suspend" "$suspends"
+fi
+check "they return again" release
+check "none of these is missed" [ "$(missed accepted)" = "$missed" ]
+check "each is a hit" each_call_is_counted $calls
+remove_events
+check_no_probe_is_left

@@ -1,0 +1,243 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# The file check in debugfs: would a probe be refused, and why; and how would it be hit?
+. ./lib.sh
+
+[ -e $kprobes/check ] || skip_all "no $kprobes/check"
+use_events
+use_sample
+[ ! -e $knob ] || on_exit "echo 1 >$knob"
+
+ask() {	# PLACE
+	write_line "$1" $kprobes/check && cat $kprobes/check >"$output.check"
+}
+
+field() {	# NAME: of the last answer
+	sed -n "s/^$1: //p" "$output.check"
+}
+
+answers() {	# PLACE [FIELD VALUE]...: an empty value if the answer must not have the field
+	ask "$1" || return
+	cat "$output.check"
+	shift
+	while [ $# -gt 0 ]; do
+		[ "$(field "$1")" = "$2" ] || { echo "$1 is not '$2'"; return 1; }
+		shift 2
+	done
+}
+
+is_refused() {	# PLACE ERRNO REASON
+	answers "$1" result "-$2" reason "$3" hit ""
+}
+
+# Each offset of the first bytes either has an instruction, or is inside of one. Others may
+# use an instruction.
+find_insns() {
+	insns=
+	others=
+	for offset in $(seq 5 64); do
+		ask "do_rmdir+$offset"
+		case $(field result) in
+		0) insns="$insns $offset" ;;
+		-EILSEQ) others="$others $offset" ;;
+		esac
+	done
+	insn=${insns##* }
+	other=${others##* }
+	echo "instructions:$insns, others:$others"
+	[ "$insn" ] && [ "$other" ]
+}
+
+events_agree() {
+	for offset in $insns; do
+		add_event "p:kprobes/at do_rmdir+$offset" || return
+		remove_events
+	done
+	for offset in $others; do
+		! add_event "p:kprobes/at do_rmdir+$offset" 2>"$output.error" || return
+		grep "Invalid or incomplete multibyte" "$output.error" || return
+	done
+}
+
+neighbours_are_insns() {
+	for offset in $others; do
+		ask "do_rmdir+$offset"
+		neighbours=$(field insns)
+		[ "$(echo "$neighbours" | wc -w)" = 2 ] || return
+		for neighbour in $neighbours; do
+			answers "do_rmdir$neighbour" result 0 || return
+		done
+	done
+}
+
+first_insn_is_named() {
+	is_refused do_rmdir+1 EILSEQ "not at the start of an instruction" || return
+	neighbours=$(field insns)
+	[ "${neighbours%% *}" = +0x0 ]
+}
+
+# An enabled event has a jump if check said so before it was added, and before it was enabled;
+# and then check says what it has.
+jumps_are_as_told() {
+	jumps=0
+	all_sites_are_freed || return
+	for offset in $(echo "$insns" | cut -d ' ' -f 2-9); do
+		place=do_rmdir+$offset
+		ask $place
+		told="$(field hit) $(field no_jump)"
+		add_event "p:kprobes/at $place"
+		ask $place
+		[ "$(field hit) $(field no_jump)" = "$told" ] || return
+		enable_event at 1
+		ask $place	# which waits, as the list does
+		optimized=$(count_optimized_at_rest)
+		remove_events
+		echo "+$offset: $told, $optimized jumps"
+		[ "$(field hit) $(field no_jump)" = "$told" ] || return
+		case $told/$optimized in
+		"jump /1"|"breakpoint "?*/0) jumps=$((jumps + optimized)) ;;
+		*) return 1 ;;
+		esac
+	done
+	[ $jumps -gt 0 ]
+}
+
+shows_name() {	# SYMBOL: the first one
+	[ "$(sed -n 's/^name: \([^ ]*\) .*/\1/p' "$output.check" | head -n 1)" = "$1" ]
+}
+
+# Static functions of several files may have one name.
+shows_namesakes() {
+	name=$(awk 'NF == 3 && $2 == "t" && $3 !~ /[.]/ { print $3 }' /proc/kallsyms | sort |
+		uniq -d | head -n 1)
+	[ "$name" ] && ask "$name" || return
+	cat "$output.check"
+	[ "$(grep -c "^name: $name 0x[0-9a-f]*\$" "$output.check")" = \
+		"$(awk -v name="$name" 'NF == 3 && $3 == name' /proc/kallsyms | wc -l)" ]
+}
+
+shows_parts() {
+	ask "${part%%.*}"
+	cat "$output.check"
+	grep "^name: $part " "$output.check"
+}
+
+# The first instruction after the one that ftrace may patch.
+is_hit_inside() {	# FUNCTION
+	for offset in $(seq 5 20); do
+		ask "$1+$offset" || return
+		[ "$(field result)" != 0 ] || break
+	done
+	cat "$output.check"
+	case $(field hit) in
+	jump|breakpoint) ;;
+	*) return 1 ;;
+	esac
+}
+
+# Others patch an instruction near the start of the function, or find it by its address.
+user_is_named() {	# FUNCTION USER
+	for offset in $(seq 5 300); do
+		ask "$1+$offset" || return
+		case $(field reason) in
+		"$2"*) cat "$output.check"; return ;;
+		esac
+	done
+	echo "$2: nowhere at the start of $1"
+	return 1
+}
+
+users_are_named() {
+	user_is_named security_file_open "a static branch: " || return
+	user_is_named do_task_dead "the trap of a BUG" || return
+	[ "$(uname -m)" != x86_64 ] || user_is_named security_file_open "a static call: "
+}
+
+bad_places_are_refused() {
+	long=$(printf '%3000s' a | tr ' ' a)
+	ask do_rmdir
+	for place in + +5 do_rmdir+ do_rmdir+x do_rmdir+0x100000000 0x 1x "$long"; do
+		! ask "$place" 2>"$output.error" || { echo "'$place' is accepted"; return 1; }
+		grep "Invalid argument" "$output.error" || return
+	done
+	grep -x "place: do_rmdir" $kprobes/check
+}
+
+# Even root may not see them.
+addresses_are_hidden() {
+	echo 2 >/proc/sys/kernel/kptr_restrict
+	ask do_rmdir
+	! write_line "0x$do_rmdir" $kprobes/check 2>"$output.error" || return
+	cat "$output.error" "$output.check"
+	grep "not permitted" "$output.error" && [ $(($(field address))) = 0 ] &&
+		! grep 'name: .* 0x0*[1-9a-f]' "$output.check" || return
+	echo 1 >/proc/sys/kernel/kptr_restrict
+	ask "0x$do_rmdir" && grep "$do_rmdir" "$output.check" || return
+	echo 2 >/proc/sys/kernel/kptr_restrict
+	! cat $kprobes/check >"$output.check" 2>"$output.error"
+	cat "$output.error" "$output.check"
+	grep "not permitted" "$output.error" && ! [ -s "$output.check" ]
+}
+
+do_rmdir=$(symbol_address do_rmdir)
+entry_kind=$(kind_at_entry)
+on_exit "echo $(cat /proc/sys/kernel/kptr_restrict) >/proc/sys/kernel/kptr_restrict"
+plan 33
+ask ""
+check "nothing was asked: it says what to write" grep '^Write ' $kprobes/check
+check "a function's entry is hit by ftrace" answers do_rmdir place do_rmdir result 0 \
+	hit $entry_kind entry yes traced yes reason "" insns ""
+check "its name is shown" shows_name do_rmdir
+check "an address is a place" answers "0x$do_rmdir" result 0 hit $entry_kind entry yes
+ask do_rmdir
+check "and so is one that was shown" answers "$(field address)" result 0 entry yes
+check "functions of the same name are shown" shows_namesakes
+part=$(awk 'NF == 3 && $3 ~ /^[^.]+[.](cold|constprop|isra|part)/ { print $3; exit }' \
+	/proc/kallsyms)
+if [ "$part" ]; then
+	check "the parts of a function are shown" shows_parts
+else
+	skip "no function has parts" "the parts of a function are shown"
+fi
+check "the instructions of a function are found" find_insns
+check "an instruction inside is not an entry" answers "do_rmdir+$insn" result 0 entry no
+check "an address inside of one is refused" is_refused "do_rmdir+$other" EILSEQ \
+	"not at the start of an instruction"
+check "its neighbours are named" neighbours_are_insns
+check "also those of one inside the function's first instruction" first_insn_is_named
+check "kprobe events agree" events_agree
+if [ -e $knob ]; then
+	check "there are jumps as told" jumps_are_as_told
+	echo 0 >$knob
+	check "if they are switched off, it says so" \
+		answers "do_rmdir+$insn" hit breakpoint no_jump disabled
+	echo 1 >$knob
+else
+	skip "no CONFIG_OPTPROBES" "there are jumps as told" "if they are switched off, it says so"
+fi
+check_no_probe_is_left
+check "nor a site" all_sites_are_freed
+
+check "there is no such symbol" is_refused no_such_symbol ENOENT "no such symbol"
+check "there is nothing at an address" is_refused 0x10 ENOENT "no symbol covers the address"
+check "data is no text" is_refused init_task EINVAL \
+	"no text of the kernel or of a module"
+check "entry code is refused" is_refused asm_exc_page_fault EINVAL \
+	"blacklisted: entry code of the architecture"
+check "noinstr code is refused" is_refused exc_page_fault EINVAL "blacklisted: noinstr"
+check "a function with __kprobes is refused" is_refused kprobe_busy_begin EINVAL \
+	"blacklisted: __kprobes"
+check "one with NOKPROBE_SYMBOL() is refused" is_refused notify_die EINVAL \
+	"blacklisted: by the architecture, NOKPROBE_SYMBOL() or a module"
+check "an instruction that others use is refused, and they are named" users_are_named
+check "ftrace does not trace each function" answers __schedule result 0 traced no
+load_sample
+place=$sample:$(sample_thread_function)
+check "a function of a module" answers "$place" result 0 hit $entry_kind
+check "its name is shown with the module" shows_name "$place"
+check "an instruction inside of it, whose text nobody has analysed" is_hit_inside "$place"
+unload_sample
+check "it is unloaded" is_refused "$place" ENOENT "no such symbol"
+check "a module whose name begins with a digit" is_refused "8021q:none" ENOENT "no such symbol"
+check "bad places are refused, and change nothing" bad_places_are_refused
+check "addresses are hidden" addresses_are_hidden
