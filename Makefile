@@ -23,6 +23,7 @@ help:
 	@echo 'make modes         jumps in kernels that are preempted or compiled in other ways'
 	@echo 'make configs       compile our files in 30 other configurations: 15 minutes'
 	@echo 'make hitpath       can anything on the path of a hit be probed?'
+	@echo 'make tools         bpftrace, bcc, perf, SystemTap of Debian 13 at work: 25 minutes, the first time 45'
 	@echo 'make coverage      which lines and branches the tests reach: 30 minutes'
 	@echo 'make transcript    what callers of the API see, compared with the reference'
 	@echo 'make harness-test  does the harness see a guest that panics, hangs, fails?'
@@ -61,6 +62,14 @@ ftrace: reference
 bench: PACKAGES = --plots
 bench: reference
 	@dev/measure/bench $(if $(QUICK),--quick)
+
+# Debian 13 with the kernel installed as a package.
+tools: PACKAGES = --debian
+tools: tree
+	@dev/kernel/deb tools
+	@dev/kernel/initramfs tools
+	@dev/kernel/disk tools
+	@dev/kernel/boot --disk --obj build/obj/tools --memory 3G --timeout 3600 --show tools
 
 shell: build
 	@dev/kernel/boot shell
@@ -141,4 +150,4 @@ clean:
 	rm -rf build
 
 .PHONY: help packages tree build run reference ftrace bench shell test test-i386 hitpath transcript modes
-.PHONY: configs harness-test lint cross torture sweep coverage kcsan mutants series series-check clean
+.PHONY: tools configs harness-test lint cross torture sweep coverage kcsan mutants series series-check clean

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=sh disable=SC2154 # sourced by tools
+
+trace() {	# SECONDS PROGRAM [OPTION...]
+	limit=$1
+	program=$2
+	shift 2
+	timeout "$limit" bpftrace "$@" -e "$program" >"$said" 2>&1
+}
+
+inside=$(place_inside vfs_rmdir)
+trace 200 '
+	kprobe:do_rmdir /comm == "rmdir"/ {
+		printf("entry %s, %s, %d\n", func, comm, (int32)arg0);
+		printf("name %s\n", str(((struct filename *)arg1)->name));
+	}
+	kprobe:vfs_rmdir /comm == "rmdir"/ {
+		printf("dentry %s\n", str(((struct dentry *)arg2)->d_name.name));
+		printf("stack of entry%s\n", kstack(3));
+	}
+	kprobe:'"$inside"' /comm == "rmdir"/ {
+		printf("inside %s\n", func);
+		printf("stack of inside%s\n", kstack(3));
+	}
+	kretprobe:vfs_rmdir /comm == "rmdir"/ {
+		printf("return %s, %d\n", func, (int32)retval);
+		printf("stack of return%s\n", kstack(3));
+	}
+	kretprobe:do_rmdir /comm == "rmdir"/ {
+		printf("return of do_rmdir %d\n", (int32)retval);
+	}' -c "$call"
+check "bpftrace: a program with five probes" said "Attaching 5 probes"
+check "bpftrace: an entry, its function, its task, an argument" said "^entry do_rmdir, rmdir, -100$"
+check "bpftrace: a string that an argument leads to" said "^name $full$"
+check "bpftrace: a field of a structure" said "^dentry ${full##*/}$"
+check "bpftrace: the stack of an entry" said_stack "stack of entry" vfs_rmdir do_rmdir __x64_sys_rmdir
+check "bpftrace: a hit inside the function" said "^inside vfs_rmdir$"
+check "bpftrace: its stack" said_stack "stack of inside" vfs_rmdir do_rmdir __x64_sys_rmdir
+check "bpftrace: a return, its function and value" said "^return vfs_rmdir, -39$"
+check "bpftrace: the stack of a return" said_stack "stack of return" do_rmdir __x64_sys_rmdir
+check "bpftrace: another function's return" said "^return of do_rmdir -39$"
+
+trace 200 '
+	kprobe:vfs_rmdir /comm == "rmdir"/ { @calls = count(); @start[tid] = nsecs; }
+	kretprobe:vfs_rmdir /@start[tid]/ {
+		@returns[(int32)retval] = count();
+		@ns = hist(nsecs - @start[tid]);
+		delete(@start[tid]);
+	}' -c "$three_calls"
+check "bpftrace: calls are counted" said "^@calls: 3$"
+check "bpftrace: returns are counted, by value" said "^@returns\[-39\]: 3$"
+check "bpftrace: the time of a call" said "^\[[0-9]+K?, [0-9]+K?\) +[123] "
+
+trace 200 'kprobe:vfs_rmdir { @first = count(); } kprobe:vfs_rmdir { @second = count(); }
+	kretprobe:vfs_rmdir { @third = count(); }' -c "$call"
+check "bpftrace: three probes at a function" \
+	[ "$(grep -cE '^@(first|second|third): 1$' "$said")" = 3 ]
+
+bpftrace -l 'kprobe:vfs_*' >"$said" 2>&1
+check "bpftrace: functions are listed" said "^kprobe:vfs_rmdir$"
+trace 200 'kprobe:vfs_* { @[func] = count(); }' -c "$call"
+check "bpftrace: a wildcard" said "^@\[vfs_rmdir\]: 1$"
+trace 200 'kprobe:no_such_function { exit(); }'
+check "bpftrace: there is no such function" said "no_such_function"
+trace 60 'kprobe:kprobe_busy_begin { exit(); }'
+check "bpftrace: a blacklisted function is refused" said "(kprobe_busy_begin|not traceable|Error)"
+
+# Functions that are probed one by one, through perf events.
+attach() {	# NUMBER
+	{
+		awk 'NF == 1 && !/^(vfs_rmdir|.*[.].*)$/' $tracing/available_filter_functions |
+			sort -u | grep -Ev "$hot" | awk -v n="$1" 'NR <= n { printf "kprobe:%s,\n", $1 }'
+		echo 'kprobe:vfs_rmdir { @[func] = count(); }'
+	} >"$output.bt"
+	start=$(cut -d ' ' -f 1 /proc/uptime)
+	BPFTRACE_MAX_PROBES=10000 BPFTRACE_MAX_BPF_PROGS=10000 timeout 900 bpftrace \
+		--no-feature kprobe_multi -c "$call" "$output.bt" >"$said" 2>&1
+	awk -v number="$1" -v start="$start" \
+		'{ printf "# bpftrace with %d probes: %.1f s\n", number, $1 - start }' /proc/uptime
+}
+
+# Functions that this machine calls all the time, or that bpftrace itself needs.
+hot='^(__?bpf|bpf_|rcu_|ct_|_raw|sched|perf_|__perf)'
+attach 50
+check "bpftrace: 50 probes, one by one" said "^@\[vfs_rmdir\]: 1$"
+attach 500
+check "bpftrace: 500 probes, one by one" said "^@\[vfs_rmdir\]: 1$"

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=sh disable=SC2154,SC2086 # sourced by tools; commands are words
+
+tap() {	# PROGRAM
+	timeout 1800 stap -B KCFLAGS=-Wno-error=stringop-overread -c "$call" -e "$1" >"$said" 2>&1
+}
+
+tap '
+	probe kernel.function("do_rmdir") {
+		if (execname() == "rmdir")
+			printf("entry %s %d %s\n", ppfunc(), $dfd, kernel_string($name->name))
+	}
+	probe kernel.function("vfs_rmdir") {
+		if (execname() == "rmdir") {
+			printf("dentry %s\n", d_name($dentry))
+			print_backtrace()
+		}
+	}
+	probe kernel.function("vfs_rmdir").return {
+		if (execname() == "rmdir")
+			printf("return %d, dentry at entry %s\n", $return, d_name(@entry($dentry)))
+	}
+	probe kernel.function("do_rmdir").return.maxactive(100) {
+		if (execname() == "rmdir")
+			printf("return of do_rmdir %d\n", $return)
+	}'
+check "systemtap: an entry and its arguments" said "^entry do_rmdir -100 $full$"
+check "systemtap: a dentry" said "^dentry ${full##*/}$"
+check "systemtap: the stack" said "do_rmdir\+0x"
+check "systemtap: a return, and a value at the entry" said "^return -39, dentry at entry ${full##*/}$"
+check "systemtap: a return with maxactive" said "^return of do_rmdir -39$"
+
+tap '
+	global calls, returns
+	probe kprobe.function("vfs_rmdir") { calls++ }
+	probe kprobe.function("vfs_rmdir").return { returns++ }
+	probe end { printf("calls %d, returns %d\n", calls, returns) }'
+check "systemtap: probes without debug information" said "^calls [1-9][0-9]*, returns [1-9][0-9]*$"
+
+# staprun switches jumps off and leaves it so.
+[ ! -e $knob ] || echo 1 >$knob
