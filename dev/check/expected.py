@@ -26,10 +26,11 @@ MAY_WARN = re.compile(r"may-warn (\S.*?) # \S.*")
 
 
 class Expected:
-    """The expectations for one boot."""
+    """The expectations for one boot, or, without a name, for all."""
 
-    def __init__(self, file, boot):
+    def __init__(self, file, boot=None):
         self.tests = {}         # {name: (kind, reason)}
+        self.may_skip = set()   # names
         self.warnings = []
         self.lines = []         # of may-warn
         here = False
@@ -38,10 +39,12 @@ class Expected:
             if not line or line.startswith("#"):
                 continue
             if match := SECTION.fullmatch(line):
-                here = any(fnmatchcase(boot, pattern) for pattern in match[1].split())
+                here = boot is None or any(fnmatchcase(boot, pattern) for pattern in match[1].split())
             elif match := TEST.fullmatch(line):
                 if here:
                     self.tests[match[2]] = match[1], match[3]
+                    if match[1] == "may-skip":
+                        self.may_skip.add(match[2])
             elif match := MAY_WARN.fullmatch(line):
                 if here:
                     self.lines.append(re.compile(match[1]))
@@ -50,6 +53,10 @@ class Expected:
                     self.warnings.append(re.compile(match[1]))
             else:
                 raise SystemExit(f"{file}:{number}: not an expectation: {line}")
+
+    def without_allowed(self, lines):
+        """The lines that are not those of may-warn."""
+        return [line for line in lines if not any(regex.fullmatch(line) for regex in self.lines)]
 
     def unmet(self, seen):
         """Compare with seen, [(kind, name, reason)]; return one line for each difference."""
