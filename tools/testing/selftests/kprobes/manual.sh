@@ -21,7 +21,7 @@ awk -v output="$output.block" '
 without_numbers() {
 	sed "s/failed to remove //
 		s/0x[0-9a-f]\+/N/g; s/\<[0-9a-f]\{8,\}\>/N/g; s/[0-9]\+/N/g
-		s/\[N\] [^ ]*/[N]/; s/[[:space:]]\+/ /g; s/^ //; s/ $//"
+		s/\[N\] [^ ]*/[N]/; s/[[:space:]]\+/ /g; s/^ //; s/ $//; /^$/d"
 }
 
 # Run the commands of an example in one shell, which prints them, too.
@@ -29,6 +29,13 @@ example_holds() {	# FILE
 	sed 's/^# //' "$1" | without_numbers >"$output.expected"
 	sed -n 's/^# //p' "$1" >"$output.commands"
 	sh -v "$output.commands" 2>&1 | without_numbers | diff "$output.expected" -
+}
+
+# The program that an example needs and that is not installed.
+missing_program() {	# FILE
+	for program in perf bpftrace; do
+		! grep -q "^# $program " "$1" || command -v $program >/dev/null || echo $program
+	done
 }
 
 log_has_examples() {
@@ -39,8 +46,9 @@ log_has_examples() {
 plan $(($(ls "$output".block* | wc -l) + 3))
 for block in "$output".block*; do
 	name=$(sed 's/^# //; q' "$block")
-	if grep -q '^# perf ' "$block" && ! command -v perf >/dev/null; then
-		skip "no perf" "$name"
+	missing=$(missing_program "$block")
+	if [ "$missing" ]; then
+		skip "no $missing" "$name"
 	else
 		check "$name" example_holds "$block"
 	fi
