@@ -48,3 +48,21 @@ observe vfs_rmdir funclatency-bpfcc vfs_rmdir
 check "funclatency: the time of calls" said "count: 3$"
 observe __x64_sys_execve execsnoop-bpfcc
 check "execsnoop: what was executed" said "^rmdir +[0-9]+ .*/usr/bin/rmdir $full"
+
+# A tool that says when it has begun.
+env --default-signal=INT opensnoop-bpfcc >"$said" 2>&1 &
+tool_pid=$!
+within 200 grep -q '^PID ' "$said" >/dev/null
+/usr/bin/dash -c ': </etc/debian_version; : </no_such_file'
+sleep 2
+kill -INT $tool_pid
+wait $tool_pid
+check "opensnoop: a file that was opened" said "dash +[0-9]+ +0 +/etc/debian_version$"
+check "opensnoop: one that is not there" said "dash +-1 +2 +/no_such_file$"
+
+sh -c 'while :; do /usr/bin/sleep 1; done' &
+sleeper=$!
+timeout 300 offcputime-bpfcc -K -f 5 >"$said" 2>&1
+kill $sleeper
+wait $sleeper 2>/dev/null
+check "offcputime: the stack of a task that slept" said "^sleep;.*do_nanosleep;.*schedule;.* [0-9]+$"
