@@ -18,7 +18,7 @@ help:
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make torture       probes under load for MINUTES=60; DEBUG=1: with sanitizers'
 	@echo 'make sweep         all instructions of the kernel are probed (3 hours); SHARE=1/50: 4 minutes; ROUNDS=pre,return'
-	@echo 'make mutants       do the tests notice one wrong line? 160 times: an hour; SEED=, NUMBER='
+	@echo 'make mutants       do the tests notice one wrong line? 160 times: two hours; SEED=, NUMBER='
 	@echo 'make kcsan         data races: KUnit, selftests, torture for MINUTES=10 (50 minutes)'
 	@echo 'make modes         jumps in kernels that are preempted or compiled in other ways'
 	@echo 'make configs       compile our files in 30 other configurations: 15 minutes'
@@ -66,6 +66,7 @@ bench: reference
 # Debian 13 with the kernel installed as a package.
 tools: PACKAGES = --debian
 tools: tree
+	@[ "$$(id -u)" = 0 ] || { echo 'tools: must run as root, to install packages in a disk' >&2; exit 1; }
 	@dev/kernel/deb tools
 	@dev/kernel/initramfs tools
 	@dev/kernel/disk tools

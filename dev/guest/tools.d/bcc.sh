@@ -22,12 +22,12 @@ observe() {	# FUNCTION TOOL [ARGUMENT...]
 	function=$1
 	shift
 	within 30 is_empty $kprobes/list >/dev/null	# probes of the tool before
-	env --default-signal=INT "$@" >"$said" 2>&1 &
+	timeout 600 env --default-signal=INT "$@" >"$said" 2>&1 &
 	tool_pid=$!
 	wait_for_probes "$function"
 	$three_calls 2>/dev/null
 	sleep 2
-	kill -INT $tool_pid 2>/dev/null
+	kill -INT $tool_pid 2>/dev/null	# timeout passes it on
 	wait $tool_pid
 }
 
@@ -39,8 +39,8 @@ check "trace: an argument" said "rmdir .* do_rmdir  *dfd -100"
 check "trace: a kernel stack" said "__x64_sys_rmdir\+0x"
 observe vfs_rmdir funccount-bpfcc 'vfs_rmd*'
 check "funccount: calls are counted" said "vfs_rmdir +3$"
-observe vfs_rmdir argdist-bpfcc -C 'r::vfs_rmdir():int:$retval'
-check "argdist: values that were returned" said "3 +\\\$retval = -39"
+observe vfs_rmdir argdist-bpfcc -c -C 'r::vfs_rmdir():int:$retval'
+check "argdist: values that were returned" said "^\s*3 +\\\$retval = -39$"
 observe vfs_rmdir stackcount-bpfcc -K vfs_rmdir
 check "stackcount: the stack" said_stack "Hit Ctrl-C" vfs_rmdir do_rmdir __x64_sys_rmdir
 check "stackcount: how often" said "^ +3$"
@@ -50,7 +50,7 @@ observe __x64_sys_execve execsnoop-bpfcc
 check "execsnoop: what was executed" said "^rmdir +[0-9]+ .*/usr/bin/rmdir $full"
 
 # A tool that says when it has begun.
-env --default-signal=INT opensnoop-bpfcc >"$said" 2>&1 &
+timeout 600 env --default-signal=INT opensnoop-bpfcc >"$said" 2>&1 &
 tool_pid=$!
 within 200 grep -q '^PID ' "$said" >/dev/null
 /usr/bin/dash -c ': </etc/debian_version; : </no_such_file'
