@@ -6,7 +6,7 @@
 [ -e $kprobes/check ] || skip_all "no $kprobes/check"
 use_events
 use_sample
-[ ! -e $knob ] || on_exit "echo 1 >$knob"
+[ ! -e $knob ] || set_until_exit 1 $knob
 
 ask() {	# PLACE
 	write_line "$1" $kprobes/check && cat $kprobes/check >"$output.check"
@@ -222,13 +222,21 @@ check "there is no such symbol" is_refused no_such_symbol ENOENT "no such symbol
 check "there is nothing at an address" is_refused 0x10 ENOENT "no symbol covers the address"
 check "data is no text" is_refused init_task EINVAL \
 	"no text of the kernel or of a module"
-check "entry code is refused" is_refused asm_exc_page_fault EINVAL \
-	"blacklisted: entry code of the architecture"
-check "noinstr code is refused" is_refused exc_page_fault EINVAL "blacklisted: noinstr"
-check "a function with __kprobes is refused" is_refused kprobe_busy_begin EINVAL \
+case $(uname -m) in
+x86_64|i?86)
+	check "entry code is refused" is_refused asm_exc_page_fault EINVAL \
+		"blacklisted: entry code of the architecture"
+	check "noinstr code is refused" is_refused exc_page_fault EINVAL "blacklisted: noinstr"
+	check "a function with NOKPROBE_SYMBOL() is refused" is_refused notify_die EINVAL \
+		"blacklisted: by the architecture, NOKPROBE_SYMBOL() or a module"
+	;;
+*)
+	skip "these functions are of x86" "entry code is refused" "noinstr code is refused" \
+		"a function with NOKPROBE_SYMBOL() is refused"
+	;;
+esac
+check "one with __kprobes is refused" is_refused kprobe_busy_begin EINVAL \
 	"blacklisted: __kprobes"
-check "one with NOKPROBE_SYMBOL() is refused" is_refused notify_die EINVAL \
-	"blacklisted: by the architecture, NOKPROBE_SYMBOL() or a module"
 check "an instruction that others use is refused, and they are named" users_are_named
 check "ftrace does not trace each function" answers __schedule result 0 traced no
 load_sample

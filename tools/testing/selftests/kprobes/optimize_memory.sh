@@ -12,7 +12,7 @@ reason=$(no_failslab $learn)
 [ -z "$reason" ] || skip_all "$reason"
 use_events
 use_sample
-on_exit "echo 1 >$knob"
+set_until_exit 1 $knob
 
 # An event in the module whose probe becomes a jump.
 add_event_with_jump() {

@@ -6,7 +6,7 @@
 [ -e $kprobes/sites ] || skip_all "no $kprobes/sites"
 digits=$(address_digits)
 use_events
-[ ! -e $knob ] || on_exit "echo 1 >$knob"
+[ ! -e $knob ] || set_until_exit 1 $knob
 on_exit 'modprobe -r kprobe_example kprobe_manual 2>/dev/null'
 
 # The address, the symbol and offset, the module or a space, and names with values.
