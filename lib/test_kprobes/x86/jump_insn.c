@@ -6,8 +6,11 @@
 
 #include <asm/text-patching.h>
 
+#include "../interrupt.h"
 #include "../optimize.h"
 #include "../return_probes.h"
+#include "functions.h"
+#include "jump_code.h"
 #include "jump_snippets.h"
 
 /* The text of a snippet without a probe, from the instruction on. */
@@ -174,6 +177,51 @@ static void unfit_insn_does_the_same_with_post_handler(struct kunit *test)
 	KUNIT_EXPECT_GT(test, hits, 0);
 }
 
+/* Subtract HARDIRQ_OFFSET from a preemption count, and add it again. */
+void kprobes_test_lowering(int *preempt_count);
+
+KPT_ASM_FUNCTION(kprobes_test_lowering,
+		 "subl $0x10000, (" ARG1 ")\n"
+		 "addl $0x10000, (" ARG1 ")\n"
+		 RETURN);
+
+static enum hrtimer_restart lower_level(struct hrtimer *timer)
+{
+	static_assert(HARDIRQ_OFFSET == 0x10000);
+	kprobes_test_lowering(&raw_cpu_ptr(&pcpu_hot)->preempt_count);
+	return kpt_interrupt(timer);
+}
+
+/* A hit in the interrupt of a handler is no longer above it when the instruction has run. */
+static void insn_lowers_context_level(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	struct kprobe *b = kpt_post_probe('b', "kprobes_test_lowering");
+	struct kprobe *c = kpt_probe('c', "kprobes_test_lowering");
+	struct kprobe *d = kpt_post_probe('d', "kprobes_test_lowering");
+
+	kpt_prepare_interrupt(lower_level);
+	b->offset = ENDBR_SIZE;
+	c->offset = ENDBR_SIZE;
+	d->offset = ENDBR_SIZE;
+	c->flags = KPROBE_FLAG_REENTRANT;
+	d->flags = KPROBE_FLAG_REENTRANT;
+	kpt_test_probe('a')->act = kpt_act_wait_for_interrupt;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, c);
+	ASSERT_REGISTERED(test, d);
+	ASSERT_OPTIMIZED(test, a);
+	ASSERT_OPTIMIZED(test, b);
+
+	/* The function of the timer calls TARGET, too, whose probe has not opted in. */
+	kpt_expect_interrupted_call(test, TARGET, "adcD");
+	KUNIT_EXPECT_EQ(test, a->nmissed, 1);
+	KUNIT_EXPECT_EQ(test, b->nmissed, 1);
+	KUNIT_EXPECT_EQ(test, c->nmissed, 0);
+	KUNIT_EXPECT_EQ(test, d->nmissed, 0);
+}
+
 static struct kunit_case optprobes_x86_insn_cases[] = {
 	KUNIT_CASE_PARAM(displaced_insns_do_the_same, kpt_fit_gen_params),
 	KUNIT_CASE_PARAM(displaced_insns_do_the_same_with_post_handlers, kpt_fit_gen_params),
@@ -181,6 +229,7 @@ static struct kunit_case optprobes_x86_insn_cases[] = {
 	KUNIT_CASE_PARAM(insns_do_the_same_while_they_become_optimized, kpt_fit_gen_params),
 	KUNIT_CASE_PARAM(unfit_insn_keeps_its_breakpoint, kpt_unfit_gen_params),
 	KUNIT_CASE_PARAM(unfit_insn_does_the_same_with_post_handler, kpt_unfit_gen_params),
+	KUNIT_CASE(insn_lowers_context_level),
 	{ }
 };
 

@@ -66,7 +66,9 @@ notrace int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs
  * @kp: The site.
  * @regs: The registers.
  *
- * Second halves call this in the cases in which detours call kprobe_detour_slow().
+ * Second halves call this in the cases in which detours call kprobe_detour_slow(). Whether
+ * the hit is missed has been decided there: the instruction may have lowered the context
+ * level since.
  *
  * Context: That of the probed code, with preemption off.
  */
@@ -74,11 +76,6 @@ notrace void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs
 {
 	bool nested = kprobe_running();
 
-	if (nested && !kprobe_hit_from_above(0)) {
-		/* The instruction has lowered the context level of the pre handlers. */
-		kprobes_inc_nmissed_count(kp);
-		return;
-	}
 	kprobe_begin_hit(kp, POST_HANDLERS_REGS, nested);
 	kprobe_run_post_handlers(kp, regs);
 	kprobe_end_hit(nested);
