@@ -25,6 +25,41 @@ KPT_ASM_FUNCTION(kprobes_test_calling,
 		 "pop " BX "\n"
 		 RETURN);
 
+#ifdef CONFIG_UNWINDER_ORC
+/* Return @arg + 1. The frame is found from r10, as in functions that align their stack. */
+u64 kprobes_test_aligned(u64 arg);
+
+KPT_ASM_FUNCTION(kprobes_test_aligned,
+		 "lea 8(%rsp), %r10\n"
+		 "and $-16, %rsp\n"
+		 "push -8(%r10)\n"
+		 "push %rbp\n"
+		 "mov %rsp, %rbp\n"
+		 "push %r10\n"
+		 "sub $8, %rsp\n"
+		 "call kprobes_test_frame\n"
+		 "add $8, %rsp\n"
+		 "pop %r10\n"
+		 "pop %rbp\n"
+		 "lea -8(%r10), %rsp\n"
+		 RETURN);
+
+static noinline __noclone u64 kprobes_test_aligned_middle(u64 arg)
+{
+	return kprobes_test_aligned(arg) + 1;
+}
+
+static const char * const aligned_callers[] = {
+	"kprobes_test_aligned", "kprobes_test_aligned_middle", "call_traced_insn", NULL
+};
+
+#define ALIGNED(where)							\
+	{ "kprobes_test_aligned", where,				\
+	  kprobes_test_aligned, kprobes_test_aligned_middle, aligned_callers },
+#else
+#define ALIGNED(where)
+#endif
+
 static noinline __noclone u64 kprobes_test_calling_middle(u64 arg)
 {
 	return kprobes_test_calling(arg) + 1;
@@ -50,6 +85,7 @@ static const struct traced_insn traced_insns[] = {
 	FRAME(0), FRAME(1), FRAME(2 + REX_SIZE), FRAME(5 + 2 * REX_SIZE),
 	CALLING(0), CALLING(1), CALLING(4 + REX_SIZE), CALLING(5 + REX_SIZE),
 	CALLING(8 + 2 * REX_SIZE), CALLING(13 + 2 * REX_SIZE),
+	ALIGNED(0) ALIGNED(5) ALIGNED(9) ALIGNED(13)
 };
 
 static void traced_insn_desc(const struct traced_insn *insn, char *desc)

@@ -269,6 +269,16 @@ static unsigned long jump_target(const struct kprobe *a)
 	return (unsigned long)a->addr + JMP32_INSN_SIZE + offset;
 }
 
+/* Handlers preserve no register but those that C functions do. */
+static int overwrite_registers(struct test_probe *p, struct pt_regs *regs)
+{
+#ifdef CONFIG_X86_64
+	asm volatile("xor %%r8d, %%r8d\n xor %%r9d, %%r9d\n xor %%r10d, %%r10d\n"
+		     "xor %%r11d, %%r11d" : : : "r8", "r9", "r10", "r11");
+#endif
+	return 0;
+}
+
 static void step_through_detour(struct kunit *test, const struct kprobe *a, const char *events)
 {
 	const struct traced_insn *insn = test->param_value;
@@ -285,6 +295,7 @@ static void trace_at_each_insn_of_detour_shows_callers(struct kunit *test)
 	struct kprobe *a;
 
 	skip_unless_stack_is_walked(test);
+	kpt_test_probe('a')->act = overwrite_registers;
 	a = kpt_register_traced_insn(test, 'a');
 	step_through_detour(test, a, "a");
 	kpt_register_traced_insn(test, 'b');
@@ -309,6 +320,7 @@ static void trace_at_each_insn_of_detour_with_post_handler_shows_callers(struct 
 		return;
 	kpt_test_probe('a')->kp.post_handler = kpt_post_handler;
 	kpt_test_probe('b')->kp.post_handler = kpt_post_handler;
+	kpt_test_probe('a')->act = overwrite_registers;
 	kpt_register_traced_insn(test, 'a');
 	KUNIT_EXPECT_EQ(test, step_through(test, insn->function, ARG, 0), ARG + 1);
 	KUNIT_EXPECT_STREQ(test, kpt_journal, "aA");

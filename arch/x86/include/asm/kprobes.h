@@ -135,8 +135,8 @@ struct kprobe_ctlblk {
 #define MAX_OPTIMIZED_LENGTH	(JMP32_INSN_SIZE - 1 + MAX_INSN_SIZE)
 
 /* Sizes in bytes of a detour and of its second half, see optprobe.c. */
-#define MAX_OPTINSN_SIZE	312
-#define MAX_POST_OPTINSN_SIZE	360
+#define MAX_OPTINSN_SIZE	320
+#define MAX_POST_OPTINSN_SIZE	376
 
 /**
  * struct arch_optimized_insn - Detour

@@ -124,6 +124,7 @@ SYM_DATA_END(\template\()_template)
 .endm
 
 .macro LEAVE_DETOUR restored=restored template=kprobe_detour
+	LOAD_FRAME_BASE
 	OFFSET	\restored, \template
 	UNWIND_HINT_UNDEFINED
 	POP_REST

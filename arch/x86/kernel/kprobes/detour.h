@@ -14,8 +14,8 @@
 #define HANDLER_STACK_ROOM	(6 * BITS_PER_LONG / 8)
 
 /* Sizes in bytes of the templates, which are padded to them. */
-#define DETOUR_TEMPLATE_SIZE		264
-#define DETOUR_POST_TEMPLATE_SIZE	336
+#define DETOUR_TEMPLATE_SIZE		272
+#define DETOUR_POST_TEMPLATE_SIZE	352
 
 /*
  * In the bits above cs, which the CPU leaves 0 or uses otherwise: ip is that after a

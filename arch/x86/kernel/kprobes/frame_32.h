@@ -72,6 +72,10 @@
 	popl	%ebp
 .endm
 
+/* The unwinder follows frame pointers, which handlers preserve. */
+.macro LOAD_FRAME_BASE
+.endm
+
 /* Pop a struct pt_regs down to @flags, which with @sp is left to pop; no segments. */
 .macro POP_REST
 	POP_ALL_BUT_EAX

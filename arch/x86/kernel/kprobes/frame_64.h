@@ -40,6 +40,14 @@
 .macro LOAD_SEGMENTS
 .endm
 
+/*
+ * Before POP_REST, load the register, other than those that handlers preserve, from which
+ * the unwinder may have to find the frame of the probed code.
+ */
+.macro LOAD_FRAME_BASE
+	movq	R10(%rsp), %r10
+.endm
+
 /* Pop a struct pt_regs down to @flags, which with @sp is left to pop. */
 .macro POP_REST
 	POP_REGS
@@ -87,7 +95,11 @@
 	UNWIND_HINT type=UNWIND_HINT_TYPE_CALL sp_reg=ORC_REG_SP sp_offset=16 signal=1
 	popfq
 	UNWIND_HINT type=UNWIND_HINT_TYPE_CALL sp_reg=ORC_REG_SP sp_offset=8 signal=1
-	/* Call depth tracking would count in the thunk, and change the flags. */
+	/*
+	 * A return thunk, if the CPU needs one, has no such hint: what it returns to is looked
+	 * up as a return address. Call depth tracking would count in the thunk, and change the
+	 * flags.
+	 */
 	ALTERNATIVE __stringify(RET), \
 		    __stringify(ANNOTATE_UNRET_SAFE; ret; int3), \
 		    X86_FEATURE_CALL_DEPTH

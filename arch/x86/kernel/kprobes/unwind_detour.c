@@ -35,8 +35,9 @@ static unsigned int detour_words_pushed(const struct detour_template *template, 
 
 /*
  * The number of words left to pop at @offset, from @restored on: each instruction takes one,
- * or as many bytes as its operand says. Handlers preserve rbp, so that it is that of the
- * probed code also before it is popped.
+ * or as many bytes as its operand says. The registers that a frame is found from are those
+ * of the probed code also before they are popped: handlers preserve rbp, and r10 is loaded
+ * before.
  */
 static unsigned int detour_words_left(const struct detour_template *template, u32 restored,
 				      u32 offset)
