@@ -337,14 +337,35 @@ emulate_jmp_to(struct pt_regs *regs, unsigned long target)
 	return true;
 }
 
+/*
+ * Set ip and sp, the former of which tells the unwinder of an NMI what the latter means:
+ * nothing is to come between.
+ */
+static __always_inline void
+emulate_move(struct pt_regs *regs, unsigned long ip, unsigned long sp)
+{
+	barrier();
+	regs->ip = ip;
+	regs->sp = sp;
+	barrier();
+}
+
+static __always_inline void
+emulate_push(struct pt_regs *regs, unsigned long word, unsigned long ip)
+{
+	unsigned long *top = (unsigned long *)regs->sp - 1;
+
+	*top = word;
+	emulate_move(regs, ip, (unsigned long)top);
+}
+
 static __always_inline bool
 emulate_call_to(struct pt_regs *regs, unsigned long target)
 {
 	if (unlikely(target < KERNEL_HALF))
 		return false;
 
-	int3_emulate_push(regs, regs->ip);
-	int3_emulate_jmp(regs, target);
+	emulate_push(regs, regs->ip, target);
 	return true;
 }
 
@@ -409,10 +430,13 @@ emul_load_target(const struct insn_emulation *emul, const struct pt_regs *regs,
 static __always_inline bool emulate_ret(const struct insn_emulation *emul,
 					struct pt_regs *regs)
 {
-	if (!emulate_jmp_to(regs, *(unsigned long *)regs->sp))
+	const unsigned long *top = (unsigned long *)regs->sp;
+	unsigned long target = *top;
+
+	if (unlikely(target < KERNEL_HALF))
 		return false;
 
-	regs->sp += sizeof(unsigned long) + emul->drop;
+	emulate_move(regs, target, (unsigned long)(top + 1) + emul->drop);
 	return true;
 }
 
@@ -436,25 +460,37 @@ static __always_inline void emulate_jcxz(const struct insn_emulation *emul,
 		int3_emulate_jmp(regs, regs->ip + emul->disp);
 }
 
-static __always_inline void emulate_pushf(struct pt_regs *regs)
+static __always_inline void emulate_pushf(struct pt_regs *regs, unsigned long next)
 {
-	int3_emulate_push(regs, (regs->flags & ~(X86_EFLAGS_RF | X86_EFLAGS_VM)) |
-				X86_EFLAGS_FIXED);
+	emulate_push(regs, (regs->flags & ~(X86_EFLAGS_RF | X86_EFLAGS_VM)) | X86_EFLAGS_FIXED,
+		     next);
 }
 
-static __always_inline void emulate_popf(struct pt_regs *regs)
+static __always_inline void emulate_popf(struct pt_regs *regs, unsigned long next)
 {
-	unsigned long flags = int3_emulate_pop(regs) & POPF_FLAGS;
+	const unsigned long *top = (unsigned long *)regs->sp;
 
 	regs->flags &= ~(POPF_FLAGS | X86_EFLAGS_RF);
-	regs->flags |= flags;
+	regs->flags |= *top & POPF_FLAGS;
+	emulate_move(regs, next, (unsigned long)(top + 1));
 }
 
 static __always_inline bool emulate_rare_op(const struct insn_emulation *emul,
-					    struct pt_regs *regs)
+					    struct pt_regs *regs, unsigned long next)
 {
 	unsigned long target;
 
+	if (emul->op == EMUL_PUSHF) {
+		emulate_pushf(regs, next);
+		return true;
+	}
+
+	if (emul->op == EMUL_POPF) {
+		emulate_popf(regs, next);
+		return true;
+	}
+
+	regs->ip = next;
 	switch (emul->op) {
 	case EMUL_RET:
 		return emulate_ret(emul, regs);
@@ -480,12 +516,6 @@ static __always_inline bool emulate_rare_op(const struct insn_emulation *emul,
 	case EMUL_JCXZ32:
 		emulate_jcxz(emul, regs, (u32)regs->cx);
 		break;
-	case EMUL_PUSHF:
-		emulate_pushf(regs);
-		break;
-	case EMUL_POPF:
-		emulate_popf(regs);
-		break;
 	case EMUL_CLI:
 		regs->flags &= ~X86_EFLAGS_IF;
 		break;
@@ -500,30 +530,29 @@ static __always_inline bool emulate_rare_op(const struct insn_emulation *emul,
 }
 
 /*
- * Run @emul with @regs->ip at the next instruction already, which operands and branches
- * are relative to. The common operations come before the switch, which is a search
- * where jump tables are forbidden.
+ * Run @emul. Operands and branches are relative to the next instruction. The common
+ * operations come before the switch, which is a search where jump tables are forbidden.
  */
 static __always_inline bool emulate_op(const struct insn_emulation *emul,
-				       struct pt_regs *regs)
+				       struct pt_regs *regs, unsigned long next)
 {
 	if (emul->op == EMUL_JCC) {
-		int3_emulate_jcc(regs, emul->cond, regs->ip, emul->disp);
+		regs->ip = next;
+		int3_emulate_jcc(regs, emul->cond, next, emul->disp);
 		return true;
 	}
 
 	if (emul->op == EMUL_CALL) {
-		int3_emulate_push(regs, regs->ip);
-		int3_emulate_jmp(regs, regs->ip + emul->disp);
+		emulate_push(regs, next, next + emul->disp);
 		return true;
 	}
 
 	if (emul->op == EMUL_JMP) {
-		int3_emulate_jmp(regs, regs->ip + emul->disp);
+		int3_emulate_jmp(regs, next + emul->disp);
 		return true;
 	}
 
-	return emulate_rare_op(emul, regs);
+	return emulate_rare_op(emul, regs, next);
 }
 
 /**
@@ -544,11 +573,12 @@ static __always_inline bool emulate_op(const struct insn_emulation *emul,
  */
 noinstr bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs)
 {
-	regs->ip += emul->size;
-	if (likely(emulate_op(emul, regs)))
+	unsigned long ip = regs->ip;
+
+	if (likely(emulate_op(emul, regs, ip + emul->size)))
 		return true;
 
-	regs->ip -= emul->size;
+	regs->ip = ip;
 	return false;
 }
 EXPORT_SYMBOL_IF_KUNIT(emulate_insn);

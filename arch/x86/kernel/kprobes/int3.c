@@ -140,6 +140,7 @@ static __always_inline void kprobe_finish_hit(struct kprobe *kp, struct pt_regs 
 /* Run the instruction without calling handlers, and count the miss. */
 static noinstr void kprobe_skip_hit(struct kprobe *kp, struct pt_regs *regs)
 {
+	regs->ip = (unsigned long)kp->addr;	/* an NMI unwinds from there */
 	kprobes_inc_nmissed_count(kp);
 	if (kp->ainsn.run != INSN_RUN_STEP) {
 		kprobe_run_without_trap(kp, regs, true);
