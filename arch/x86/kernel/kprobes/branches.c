@@ -12,6 +12,7 @@
  * and of exception fixups, and words of data that may be addresses in the text.
  */
 
+#include <linux/bug.h>
 #include <linux/cleanup.h>
 #include <linux/extable.h>
 #include <linux/ftrace.h>
@@ -392,10 +393,11 @@ int branches_learn(unsigned long addr)
 
 /* -------------------------------------------------------------------- checking */
 
-static bool is_text_reserved(unsigned long addr, unsigned int size)
+/* The trap of a BUG() is reserved, but not patched. */
+static bool is_text_patched(unsigned long addr, unsigned int size)
 {
 	for (unsigned long pos = addr; pos < addr + size; pos++)
-		if (kprobe_reserved(pos))
+		if (kprobe_reserved(pos) && !find_bug(pos))
 			return true;
 	return false;
 }
@@ -440,7 +442,7 @@ int branches_check(unsigned long addr, unsigned int size)
 	/* Reserved text has more than one byte, so a bit is set after the first. */
 	if (find_next_bit(map->bits, offset + size, offset + 1) >= offset + size)
 		return 0;
-	if (is_text_reserved(addr, size))
+	if (is_text_patched(addr, size))
 		return -EBUSY;
 	return is_crossing_symbols(addr, size) ? -ERANGE : -EADDRINUSE;
 }
