@@ -32,6 +32,10 @@ static DEFINE_MUTEX(check_mutex);
  * @symbol:	The function, with the offset and module; empty if there is none.
  * @kind:	How the probe would be hit.
  * @no_jump:	Why not by a jump, or NULL.
+ * @traced:	ftrace traces the function.
+ * @before:	If no instruction starts at the address: the one that it is inside of. 0 if
+ *		that is not found.
+ * @next:	The next instruction.
  * @again:	The text must be analysed further to know @no_jump.
  */
 struct check {
@@ -42,6 +46,9 @@ struct check {
 	char symbol[KSYM_SYMBOL_LEN];
 	const char *kind;
 	const char *no_jump;
+	bool traced;
+	unsigned long before;
+	unsigned long next;
 	bool again;
 };
 
@@ -91,17 +98,55 @@ static void check_look(struct kprobe_site *site, void *data)
 	check->kind = check->no_jump ? "breakpoint" : "jump";
 }
 
+#ifdef CONFIG_DYNAMIC_FTRACE
+static bool check_is_traced(const struct kprobe_address *where)
+{
+	return ftrace_location_range(where->function, where->function + where->size - 1);
+}
+#else
+static bool check_is_traced(const struct kprobe_address *where)
+{
+	return true;
+}
+#endif
+
+/* Decode the function up to the instruction that contains the address. */
+static void check_find_insns(struct check *check)
+{
+	unsigned long before, next = check->where.function;
+
+	guard(kprobe_text)();
+	do {
+		before = next;
+		arch_seek_insn(&next, before + 1);
+	} while (next > before && next < check->where.addr);
+	if (next > before && next != check->where.addr) {
+		check->before = before;
+		check->next = next;
+	}
+}
+
+/* What the text is like. The module is not unloaded meanwhile. */
+static void check_text(struct check *check)
+{
+	lockdep_assert_held(&kprobe_mutex);
+	sprint_symbol(check->symbol, check->where.addr);
+	check->traced = check_is_traced(&check->where);
+	if (check->err == -EILSEQ)
+		check_find_insns(check);
+}
+
 static int check_run(struct check *check)
 {
 	do {
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		check->again = false;
+		check->symbol[0] = '\0';
 		scoped_guard(mutex, &kprobe_mutex) {
 			check->err = kprobe_try(&check->p, &check->where, check_look, check);
-			/* The module is not unloaded meanwhile. */
 			if (check->where.function)
-				sprint_symbol(check->symbol, check->where.addr);
+				check_text(check);
 		}
 		cond_resched_tasks_rcu_qs();
 	} while (check->again);
@@ -116,49 +161,6 @@ static void check_show_address(struct seq_file *m, const struct check *check)
 		   check->where.flags & KPROBE_FLAG_ON_FUNC_ENTRY ? "yes" : "no");
 }
 
-/* Find the last instruction of the function that starts below an address. */
-static bool check_find_before(const struct kprobe_address *where, unsigned long *before)
-{
-	unsigned long pos;
-
-	for (*before = where->addr - 1; *before >= where->function; --*before) {
-		pos = where->function;
-		if (!arch_seek_insn(&pos, *before))
-			return true;
-		if (where->addr - *before == MAX_INSN_SIZE * sizeof(kprobe_opcode_t))
-			break;
-	}
-	return false;
-}
-
-/* The instruction that the address is inside of, and the next one, if both are found. */
-static void check_show_insns(struct seq_file *m, const struct kprobe_address *where)
-{
-	unsigned long before, next = where->function;
-	bool found;
-
-	scoped_guard(mutex, &kprobe_mutex) {
-		guard(kprobe_text)();
-		arch_seek_insn(&next, where->addr);
-		found = next > where->addr && check_find_before(where, &before);
-	}
-	if (found)
-		seq_printf(m, "insns: +%#lx +%#lx\n", before - where->function,
-			   next - where->function);
-}
-
-#ifdef CONFIG_DYNAMIC_FTRACE
-static bool check_is_traced(const struct kprobe_address *where)
-{
-	return ftrace_location_range(where->function, where->function + where->size - 1);
-}
-#else
-static bool check_is_traced(const struct kprobe_address *where)
-{
-	return true;
-}
-#endif
-
 static void check_show_result(struct seq_file *m, const struct check *check)
 {
 	const struct kprobe_address *where = &check->where;
@@ -166,15 +168,16 @@ static void check_show_result(struct seq_file *m, const struct check *check)
 	if (check->err) {
 		seq_printf(m, "result: %pe\n", ERR_PTR(check->err));
 		seq_printf(m, "reason: %s\n", refusal_reason(check->err, where->why));
-		if (check->err == -EILSEQ)
-			check_show_insns(m, where);
+		if (check->before)
+			seq_printf(m, "insns: +%#lx +%#lx\n", check->before - where->function,
+				   check->next - where->function);
 		return;
 	}
 	seq_puts(m, "result: 0\n");
 	seq_printf(m, "hit: %s\n", check->kind);
 	if (check->no_jump)
 		seq_printf(m, "no_jump: %s\n", check->no_jump);
-	seq_printf(m, "traced: %s\n", check_is_traced(where) ? "yes" : "no");
+	seq_printf(m, "traced: %s\n", check->traced ? "yes" : "no");
 }
 
 /**
