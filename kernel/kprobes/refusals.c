@@ -58,7 +58,7 @@ static const char *refusal_default_reason(int err)
 	case -EOPNOTSUPP:
 		return "an instruction that cannot be probed";
 	case -EINVAL:
-		return "cannot be probed";
+		return "part of code that others read or patch as a whole";
 	case -ENOMEM:
 		return "no memory";
 	case -EBUSY:
@@ -97,7 +97,9 @@ int refusals_add(const struct kprobe *p, int err, const char *why)
 
 	if (!raw_spin_trylock_irqsave(&refusals_lock, flags))
 		return err;
-	refusal = &refusals[refusals_count++ % REFUSALS];
+	refusal = &refusals[refusals_count % REFUSALS];
+	/* Pairs with the READ_ONCE() of refusals_show(), which only wants to come to an end. */
+	WRITE_ONCE(refusals_count, refusals_count + 1);
 	*refusal = (struct refusal){
 		.when	= local_clock(),
 		.pid	= current->pid,
@@ -147,10 +149,11 @@ static void refusal_show(struct seq_file *m, const struct refusal *refusal)
 /* refusals_show() - Show a line for each of the last refusals, the oldest first */
 int refusals_show(struct seq_file *m, void *unused)
 {
+	unsigned long end = READ_ONCE(refusals_count);	/* those after it may never end */
 	struct refusal refusal;
 	long number = -1;
 
-	while ((number = refusals_get(number + 1, &refusal)) >= 0)
+	while ((number = refusals_get(number + 1, &refusal)) >= 0 && number < end)
 		refusal_show(m, &refusal);
 	return 0;
 }

@@ -150,7 +150,10 @@ user_is_named() {	# FUNCTION USER
 users_are_named() {
 	user_is_named security_file_open "a static branch: " || return
 	user_is_named do_task_dead "the trap of a BUG" || return
-	[ "$(uname -m)" != x86_64 ] || user_is_named security_file_open "a static call: "
+	[ "$(uname -m)" != x86_64 ] || user_is_named security_file_open "a static call: " || return
+	trampoline=$(awk '$3 ~ /^__SCT__/ { print $3; exit }' /proc/kallsyms)
+	[ -z "$trampoline" ] || is_refused "$trampoline" EINVAL \
+		"part of code that others read or patch as a whole"
 }
 
 bad_places_are_refused() {
