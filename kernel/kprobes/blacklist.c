@@ -21,7 +21,7 @@ static struct maple_tree blacklist =
 /* kprobe_add_ksym_blacklist(), but for the part of the function from @lowest on. */
 static int blacklist_add_symbol(unsigned long entry, unsigned long lowest)
 {
-	unsigned long size = 0, offset = 0, start;
+	unsigned long size = 0, offset = 0, start, end;
 	int err;
 
 	if (!kernel_text_address(entry) ||
@@ -30,14 +30,13 @@ static int blacklist_add_symbol(unsigned long entry, unsigned long lowest)
 	if (!size)
 		return 0;
 	start = entry - offset;
-	/* The whole function replaces a part of it that was added before. */
-	if (lowest <= start)
-		err = mtree_store_range(&blacklist, start, start + size - 1, xa_mk_value(1),
-					GFP_KERNEL);
-	else
-		err = mtree_insert_range(&blacklist, lowest, start + size - 1, xa_mk_value(1),
-					 GFP_KERNEL);
-	return err && err != -EEXIST ? err : size - offset;
+	end = start + size;
+	start = max(start, lowest);
+	if (mtree_load(&blacklist, start))
+		return end - entry;
+	/* A larger part replaces a smaller one, which ends at the same address. */
+	err = mtree_store_range(&blacklist, start, end - 1, xa_mk_value(1), GFP_KERNEL);
+	return err ?: end - entry;
 }
 
 /**
