@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # What Documentation/trace/kprobes.rst says: each of its examples for a shell is run, and
-# prints what is written there but for numbers. kprobe_manual has its examples in C.
+# prints what is written there but for some numbers. kprobe_manual has its examples in C.
 . ./lib.sh
 
 manual=../../../../Documentation/trace/kprobes.rst
@@ -18,9 +18,11 @@ awk -v output="$output.block" '
 	!/^  / { inside = 0 }
 	inside { print substr($0, 3) >(output sprintf("%02d", n)) }' "$manual"
 
+# Addresses, times and tasks differ; small numbers are counts and results.
 without_numbers() {
 	sed "s/failed to remove //
-		s/0x[0-9a-f]\+/N/g; s/\<[0-9a-f]\{8,\}\>/N/g; s/[0-9]\+/N/g
+		s/0x[0-9a-f]\+/N/g; s/\<[0-9a-f]\{8,\}\>/N/g; s/[0-9]\+[.][0-9]\+/N/g
+		s/\<rmdir\([- ] *\)[0-9]\+/rmdir\1N/; s/[0-9]\{3,\}/N/g
 		s/\[N\] [^ ]*/[N]/; s/[[:space:]]\+/ /g; s/^ //; s/ $//; /^$/d"
 }
 
