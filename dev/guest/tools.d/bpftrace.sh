@@ -94,7 +94,8 @@ attach() {	# NUMBER
 	BPFTRACE_MAX_PROBES=10000 BPFTRACE_MAX_BPF_PROGS=10000 timeout 1500 bpftrace \
 		--no-feature kprobe_multi -c "$call" "$output.bt" >"$said" 2>&1
 	awk -v number="$1" -v start="$start" \
-		'{ printf "# bpftrace with %d probes: %.1f s\n", number, $1 - start }' /proc/uptime
+		'{ printf "# figure bpftrace with %d probes: %.1f s\n", number, $1 - start }' \
+		/proc/uptime
 }
 
 are_attached() {	# NUMBER
