@@ -3,60 +3,57 @@
 
 export PYTHONUNBUFFERED=1
 
-is_probed() {	# FUNCTION
-	grep -q " $1[+. ]" $kprobes/list
+# Each tool prints a line when all of its probes are there, and then begins to listen.
+begins() {
+	within 200 grep -qE '^(PID|PCOMM|Tracing|[[])' "$said" >/dev/null
+	sleep 3
 }
 
-# Wait until the tool has added no probe for a second.
-wait_for_probes() {	# FUNCTION
-	within 200 is_probed "$1" || return
-	before=
-	while probes=$(wc -l <$kprobes/list) && [ "$probes" != "$before" ]; do
-		before=$probes
-		sleep 1
-	done
+# Three lines match.
+said_thrice() {	# REGEX
+	[ "$(grep -cE -- "$1" "$said")" = 3 ] || { cat "$said"; return 1; }
 }
 
-# Three calls while a tool runs that probes a function, and then is interrupted.
-observe() {	# FUNCTION TOOL [ARGUMENT...]
-	function=$1
-	shift
-	within 30 is_empty $kprobes/list >/dev/null	# probes of the tool before
+start() {	# TOOL [ARGUMENT...]
 	timeout 600 env --default-signal=INT "$@" >"$said" 2>&1 &
 	tool_pid=$!
-	wait_for_probes "$function"
-	$three_calls 2>/dev/null
+	begins
+}
+
+stop() {
 	sleep 2
 	kill -INT $tool_pid 2>/dev/null	# timeout passes it on
 	wait $tool_pid
 }
 
-observe vfs_rmdir trace-bpfcc 'vfs_rmdir "dentry %llx", arg3' 'r::vfs_rmdir "returned %d", retval'
-check "trace: the entries" [ "$(grep -c 'rmdir .* vfs_rmdir  *dentry ffff' "$said")" = 3 ]
-check "trace: the returns with their value" [ "$(grep -c 'rmdir .* vfs_rmdir  *returned -39' "$said")" = 3 ]
-observe do_rmdir trace-bpfcc -K 'do_rmdir "dfd %d", arg1'
+# Three calls while a tool runs.
+observe() {	# TOOL [ARGUMENT...]
+	start "$@"
+	$three_calls 2>/dev/null
+	stop
+}
+
+observe trace-bpfcc 'vfs_rmdir "dentry %llx", arg3' 'r::vfs_rmdir "returned %d", retval'
+check "trace: the entries" said_thrice 'rmdir .* vfs_rmdir +dentry ffff'
+check "trace: the returns with their value" said_thrice 'rmdir .* vfs_rmdir +returned -39'
+observe trace-bpfcc -K 'do_rmdir "dfd %d", arg1'
 check "trace: an argument" said "rmdir .* do_rmdir  *dfd -100"
 check "trace: a kernel stack" said "__x64_sys_rmdir\+0x"
-observe vfs_rmdir funccount-bpfcc 'vfs_rmd*'
+observe funccount-bpfcc 'vfs_rmd*'
 check "funccount: calls are counted" said "vfs_rmdir +3$"
-observe vfs_rmdir argdist-bpfcc -c -C 'r::vfs_rmdir():int:$retval'
+observe argdist-bpfcc -c -C 'r::vfs_rmdir():int:$retval'
 check "argdist: values that were returned" said "^\s*3 +\\\$retval = -39$"
-observe vfs_rmdir stackcount-bpfcc -K vfs_rmdir
+observe stackcount-bpfcc -K vfs_rmdir
 check "stackcount: the stack" said_stack "Hit Ctrl-C" vfs_rmdir do_rmdir __x64_sys_rmdir
 check "stackcount: how often" said "^ +3$"
-observe vfs_rmdir funclatency-bpfcc vfs_rmdir
+observe funclatency-bpfcc vfs_rmdir
 check "funclatency: the time of calls" said "count: 3$"
-observe __x64_sys_execve execsnoop-bpfcc
+observe execsnoop-bpfcc
 check "execsnoop: what was executed" said "^rmdir +[0-9]+ .*/usr/bin/rmdir $full"
 
-# A tool that says when it has begun.
-timeout 600 env --default-signal=INT opensnoop-bpfcc >"$said" 2>&1 &
-tool_pid=$!
-within 200 grep -q '^PID ' "$said" >/dev/null
+start opensnoop-bpfcc
 /usr/bin/dash -c ': </etc/debian_version; : </no_such_file'
-sleep 2
-kill -INT $tool_pid
-wait $tool_pid
+stop
 check "opensnoop: a file that was opened" said "dash +[0-9]+ +0 +/etc/debian_version$"
 check "opensnoop: one that is not there" said "dash +-1 +2 +/no_such_file$"
 

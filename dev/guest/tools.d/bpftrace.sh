@@ -86,8 +86,12 @@ check "bpftrace: a blacklisted function is refused" fails "$(traced_and_blacklis
 attach() {	# NUMBER
 	{
 		echo 'config = { missing_probes = "error" }'
-		awk 'NF == 1 && !/^(vfs_rmdir|.*[.].*)$/' $tracing/available_filter_functions |
-			sort -u | grep -Ev "$hot" | awk -v n="$1" 'NR <= n { printf "kprobe:%s,\n", $1 }'
+		awk -v n="$1" -v hot="$hot" '
+			NR == FNR { symbols[$3]++; next }
+			NF == 1 && symbols[$1] == 1 && $1 !~ hot && $1 !~ /[.]/ && $1 != "vfs_rmdir" {
+				printf "kprobe:%s,\n", $1
+				if (++found == n) exit
+			}' /proc/kallsyms $tracing/available_filter_functions
 		echo 'kprobe:vfs_rmdir { @[func] = count(); }'
 	} >"$output.bt"
 	start=$(cut -d ' ' -f 1 /proc/uptime)
