@@ -79,7 +79,7 @@ tools: tree
 	@dev/kernel/disk debian-disk
 	@dev/kernel/disk stock debian-disk
 	@dev/check/compare --reference build/obj/stock --ours build/obj/debian-disk tools \
-		--disk --memory 3G --timeout 5400
+		--disk --memory 8G --timeout 5400
 
 shell: build
 	@dev/kernel/boot shell

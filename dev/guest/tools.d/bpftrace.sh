@@ -87,11 +87,12 @@ attach() {	# NUMBER
 	{
 		echo 'config = { missing_probes = "error" }'
 		awk -v n="$1" -v hot="$hot" '
-			NR == FNR { symbols[$3]++; next }
+			FILENAME ~ "blacklist" { symbols[$2] = 1; next }
+			FILENAME ~ "kallsyms" { symbols[$3]++; next }
 			NF == 1 && symbols[$1] == 1 && $1 !~ hot && $1 !~ /[.]/ && $1 != "vfs_rmdir" {
 				printf "kprobe:%s,\n", $1
 				if (++found == n) exit
-			}' /proc/kallsyms $tracing/available_filter_functions
+			}' $kprobes/blacklist /proc/kallsyms $tracing/available_filter_functions
 		echo 'kprobe:vfs_rmdir { @[func] = count(); }'
 	} >"$output.bt"
 	start=$(cut -d ' ' -f 1 /proc/uptime)
