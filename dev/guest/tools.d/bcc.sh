@@ -20,9 +20,17 @@ start() {	# TOOL [ARGUMENT...]
 	begins
 }
 
+has_ended() {
+	! grep -q '^State:[[:space:]]*[^Z[:space:]]' /proc/$tool_pid/status 2>/dev/null
+}
+
+# Python ignores an interrupt in a callback. timeout passes them on.
 stop() {
 	sleep 2
-	kill -INT $tool_pid 2>/dev/null	# timeout passes it on
+	until has_ended; do
+		kill -INT $tool_pid
+		within 5 has_ended
+	done
 	wait $tool_pid
 }
 
