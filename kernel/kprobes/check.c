@@ -272,24 +272,26 @@ static int check_open(struct inode *inode, struct file *file)
 static ssize_t check_write(struct file *file, const char __user *from, size_t count, loff_t *pos)
 {
 	struct check *check __free(kfree) = kzalloc(sizeof(*check), GFP_KERNEL);
-	char *place __free(kfree) = NULL;
+	char *text __free(kfree) = NULL;
+	const char *place;
 	int err;
 
 	if (!check)
 		return -ENOMEM;
 	if (count >= PLACE_LEN)
 		return -EINVAL;
-	place = memdup_user_nul(from, count);
-	if (IS_ERR(place))
-		return PTR_ERR(place);
-	strscpy(check->name, strim(place));
+	text = memdup_user_nul(from, count);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	place = strim(text);
+	strscpy(check->name, place);
 	err = check->name[0] ? check_parse(check) : 0;
 	if (err)
 		return err;
 	if (!check_is_permitted(check, file))
 		return -EPERM;
 	guard(mutex)(&check_mutex);
-	strscpy(check_place, strim(place), sizeof(check_place));
+	strscpy(check_place, place);
 	return count;
 }
 
