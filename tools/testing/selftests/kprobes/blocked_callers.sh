@@ -8,9 +8,7 @@ callers=10000
 [ -x ./blocked_callers ] || skip_all "blocked_callers is not built"
 grep -qw unix_accept /proc/kallsyms || skip_all "no sockets of the family AF_UNIX"
 use_events
-threads=/proc/sys/kernel/threads-max
-on_exit "echo $(cat $threads) >$threads"
-echo $((3 * callers)) >$threads
+set_until_exit $((3 * callers)) /proc/sys/kernel/threads-max
 
 block() {
 	mkfifo "$output.input"

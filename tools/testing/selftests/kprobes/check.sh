@@ -168,15 +168,16 @@ bad_places_are_refused() {
 
 # Even root may not see them.
 addresses_are_hidden() {
-	echo 2 >/proc/sys/kernel/kptr_restrict
+	restrict=/proc/sys/kernel/kptr_restrict
+	set_until_exit 2 $restrict || return
 	ask do_rmdir
 	! write_line "0x$do_rmdir" $kprobes/check 2>"$output.error" || return
 	cat "$output.error" "$output.check"
 	grep "not permitted" "$output.error" && [ $(($(field address))) = 0 ] &&
 		! grep 'name: .* 0x0*[1-9a-f]' "$output.check" || return
-	echo 1 >/proc/sys/kernel/kptr_restrict
+	echo 1 >$restrict
 	ask "0x$do_rmdir" && grep "$do_rmdir" "$output.check" || return
-	echo 2 >/proc/sys/kernel/kptr_restrict
+	echo 2 >$restrict
 	! cat $kprobes/check >"$output.check" 2>"$output.error"
 	cat "$output.error" "$output.check"
 	grep "not permitted" "$output.error" && ! [ -s "$output.check" ]
@@ -184,7 +185,6 @@ addresses_are_hidden() {
 
 do_rmdir=$(symbol_address do_rmdir)
 entry_kind=$(kind_at_entry)
-on_exit "echo $(cat /proc/sys/kernel/kptr_restrict) >/proc/sys/kernel/kptr_restrict"
 plan 33
 ask ""
 check "nothing was asked: it says what to write" grep '^Write ' $kprobes/check
