@@ -3,7 +3,13 @@
 # A call whose arguments, result and stack are known: rmdir() of the directory $full, which
 # is not empty. do_rmdir() calls vfs_rmdir(), which returns -39.
 full=$output.full
+said=$output.said
 mkdir -p "$full/x"
 on_exit 'rm -r "$full"'
+
+# What a tool has said of it matches.
+said() {	# REGEX
+	grep -E -- "$1" "$said" || { cat "$said"; return 1; }
+}
 
 export PAGER=cat PERF_PAGER=cat

@@ -7,11 +7,7 @@ probe() {	# ARGUMENT...
 
 record() {	# OPTION...
 	timeout 30 perf record -q -o "$output.data" "$@" -a -- $call
-	timeout 30 perf script -i "$output.data" >"$output.script"
-}
-
-recorded() {	# PATTERN: of a recorded line
-	grep -E "$1" "$output.script" || { cat "$output.script"; return 1; }
+	timeout 30 perf script -i "$output.data" >"$said"
 }
 
 # The kernel's functions on an event's stack.
@@ -20,7 +16,7 @@ stack() {	# EVENT
 		/^$/ { found = 0 }
 		found { sub(/\+0x.*/, "", $2); printf "%s ", $2 }
 		found && $2 ~ /^entry_/ { exit }
-		index($0, event) { found = 1 }' "$output.script"
+		index($0, event) { found = 1 }' "$said"
 }
 
 stack_is() {	# EVENT STACK
@@ -46,10 +42,10 @@ for event in enters inside returns__return; do
 done
 
 check "perf: hits are recorded" record -e 'probe:*'
-check "perf: the hit of the probe" recorded 'rmdir .*probe:enters: '
-check "perf: the hit inside the function" recorded 'rmdir .*probe:inside: '
-check "perf: the return, with its value" recorded 'rmdir .*probe:returns__return: .*ret=0xf*d9'
-check "perf: each once" [ "$(grep -c probe: "$output.script")" = 3 ]
+check "perf: the hit of the probe" said 'rmdir .*probe:enters: '
+check "perf: the hit inside the function" said 'rmdir .*probe:inside: '
+check "perf: the return, with its value" said 'rmdir .*probe:returns__return: .*ret=0xf*d9'
+check "perf: each once" [ "$(grep -c probe: "$said")" = 3 ]
 
 check "perf: hits are recorded with their stacks" record -g -e 'probe:*'
 check "perf: the stack of the probe" stack_is enters "vfs_rmdir do_rmdir"
