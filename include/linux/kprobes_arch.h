@@ -88,7 +88,7 @@ kprobe_opcode_t *arch_adjust_kprobe_addr(unsigned long addr, unsigned long offse
 
 /* Provided by an architecture's back end in place of a weak default */
 int arch_prepare_post_handler(struct kprobe *p);
-int arch_seek_insn(unsigned long *pos, unsigned long addr);
+int arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr);
 void arch_sync_kprobes(void);
 bool arch_within_kprobe_blacklist(unsigned long addr);
 int arch_populate_kprobe_blacklist(void);

@@ -144,6 +144,8 @@ static bool is_cfi_preamble(unsigned long addr)
 /**
  * arch_seek_insn() - Decode instructions up to an address
  * @pos: The address of an instruction at or below @addr, advanced by the call.
+ * @before: Set to the address of the instruction, or sequence, before the one at *@pos, if
+ *	the call has advanced that.
  * @addr: The address to reach.
  *
  * For architectures with instructions of different lengths or with reserved
@@ -151,21 +153,29 @@ static bool is_cfi_preamble(unsigned long addr)
  *
  * Context: Process context with text_mutex held.
  * Return: 0 if an instruction starts at @addr, with *@pos set to @addr; -EILSEQ if
- *	none does; -EINVAL if it is part of a sequence that must not change.
+ *	none does, with *@pos after @addr if the text up to there could be decoded; -EINVAL
+ *	if it is part of a sequence that must not change.
  */
-int __weak arch_seek_insn(unsigned long *pos, unsigned long addr)
+int __weak arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr)
 {
 	*pos = addr;
 	return 0;
 }
 
-static int kprobe_check_boundary(const struct kprobe_address *where, struct insn_cursor *cursor)
+static int kprobe_check_boundary(struct kprobe_address *where, struct insn_cursor *cursor)
 {
+	unsigned long before;
+	int err;
+
 	if (cursor->function != where->function || cursor->pos > where->addr) {
 		cursor->function = where->function;
 		cursor->pos = where->function;
 	}
-	return arch_seek_insn(&cursor->pos, where->addr);
+	err = arch_seek_insn(&cursor->pos, &before, where->addr);
+	if (err == -EINVAL)
+		return kprobe_refuse(where, err,
+				     "part of code that others read or patch as a whole");
+	return err;
 }
 
 /**

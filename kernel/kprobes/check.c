@@ -113,14 +113,11 @@ static bool check_is_traced(const struct kprobe_address *where)
 /* Decode the function up to the instruction that contains the address. */
 static void check_find_insns(struct check *check)
 {
-	unsigned long before, next = check->where.function;
+	unsigned long before = 0, next = check->where.function;
 
 	guard(kprobe_text)();
-	do {
-		before = next;
-		arch_seek_insn(&next, before + 1);
-	} while (next > before && next < check->where.addr);
-	if (next > before && next != check->where.addr) {
+	arch_seek_insn(&next, &before, check->where.addr);
+	if (next > check->where.addr) {
 		check->before = before;
 		check->next = next;
 	}

@@ -58,7 +58,7 @@ static const char *refusal_default_reason(int err)
 	case -EOPNOTSUPP:
 		return "an instruction that cannot be probed";
 	case -EINVAL:
-		return "part of code that others read or patch as a whole";
+		return "the architecture cannot probe it";
 	case -ENOMEM:
 		return "no memory";
 	case -EBUSY:

@@ -125,7 +125,7 @@ static unsigned int reserved_text_size(const struct insn *insn)
 	return IS_ENABLED(CONFIG_CFI_CLANG) ? cfi_check_size(insn->kaddr, len) : 0;
 }
 
-int arch_seek_insn(unsigned long *pos, unsigned long addr)
+int arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr)
 {
 	unsigned int reserved, padding = 0;
 	u8 code[ORIGINAL_CODE_SIZE];
@@ -144,6 +144,7 @@ int arch_seek_insn(unsigned long *pos, unsigned long addr)
 			return -EINVAL;
 		if (*pos == addr)
 			return 0;
+		*before = *pos;
 		*pos += reserved ?: insn.length;
 	}
 	return -EILSEQ;

@@ -76,6 +76,31 @@ first_insn_is_named() {
 	[ "${neighbours%% *}" = +0x0 ]
 }
 
+# The trampoline of a static call is a sequence, and an instruction after it.
+trampoline_is_stepped_over() {
+	trampoline=$(symbol_like '__SCT__.*')
+	is_refused "$trampoline+6" EILSEQ "not at the start of an instruction" &&
+		[ "$(field insns)" = "+0x5 +0x8" ] &&
+		is_refused "$trampoline+1" EINVAL \
+			"part of code that others read or patch as a whole"
+}
+
+symbol_like() {	# REGEX: the first one in the kernel's text
+	sed -n "s/^[0-9a-f]* [tT] \($1\)$/\1/p" /proc/kallsyms | head -n 1
+}
+
+seconds() {	# since the boot
+	cut -d . -f 1 /proc/uptime
+}
+
+# After entry code the kernel's text has up to two million breakpoints, at least a quarter of
+# them before the next symbol.
+padding_is_not_searched() {
+	start=$(seconds)
+	is_refused __entry_text_end+0x80000 EILSEQ "not at the start of an instruction" &&
+		[ -z "$(field insns)" ] && [ $(($(seconds) - start)) -lt 3 ]
+}
+
 # An enabled event has a jump if check said so before it was added, and before it was enabled;
 # and then check says what it has.
 jumps_are_as_told() {
@@ -185,7 +210,7 @@ addresses_are_hidden() {
 
 do_rmdir=$(symbol_address do_rmdir)
 entry_kind=$(kind_at_entry)
-plan 33
+plan 35
 ask ""
 check "nothing was asked: it says what to write" grep '^Write ' $kprobes/check
 check "a function's entry is hit by ftrace" answers do_rmdir place do_rmdir result 0 \
@@ -232,10 +257,14 @@ x86_64|i?86)
 	check "noinstr code is refused" is_refused exc_page_fault EINVAL "blacklisted: noinstr"
 	check "a function with NOKPROBE_SYMBOL() is refused" is_refused notify_die EINVAL \
 		"blacklisted: by the architecture, NOKPROBE_SYMBOL() or a module"
+	check "an instruction after the jump of a static call" trampoline_is_stepped_over
+	check "padding is refused without a search" padding_is_not_searched
 	;;
 *)
 	skip "these functions are of x86" "entry code is refused" "noinstr code is refused" \
-		"a function with NOKPROBE_SYMBOL() is refused"
+		"a function with NOKPROBE_SYMBOL() is refused" \
+		"an instruction after the jump of a static call" \
+		"padding is refused without a search"
 	;;
 esac
 check "one with __kprobes is refused" is_refused kprobe_busy_begin EINVAL \
