@@ -360,12 +360,12 @@ emulate_push(struct pt_regs *regs, unsigned long word, unsigned long ip)
 }
 
 static __always_inline bool
-emulate_call_to(struct pt_regs *regs, unsigned long target)
+emulate_call_to(struct pt_regs *regs, unsigned long next, unsigned long target)
 {
 	if (unlikely(target < KERNEL_HALF))
 		return false;
 
-	emulate_push(regs, regs->ip, target);
+	emulate_push(regs, next, target);
 	return true;
 }
 
@@ -415,11 +415,13 @@ static __always_inline bool emul_can_load(unsigned long addr)
 
 static __always_inline bool
 emul_load_target(const struct insn_emulation *emul, const struct pt_regs *regs,
-		 unsigned long *target)
+		 unsigned long next, unsigned long *target)
 {
 	unsigned long addr = emul->disp;
 
-	if (emul->base != EMUL_NO_REG)
+	if (emul->base == offsetof(struct pt_regs, ip))
+		addr += next;
+	else if (emul->base != EMUL_NO_REG)
 		addr += emul_get_reg(regs, emul->base);
 	if (emul->index != EMUL_NO_REG)
 		addr += emul_get_reg(regs, emul->index) << emul->scale;
@@ -475,35 +477,12 @@ static __always_inline void emulate_popf(struct pt_regs *regs, unsigned long nex
 	emulate_move(regs, next, (unsigned long)(top + 1));
 }
 
-static __always_inline bool emulate_rare_op(const struct insn_emulation *emul,
-					    struct pt_regs *regs, unsigned long next)
+/* What changes neither the stack pointer nor the path, or the path by little. */
+static __always_inline void emulate_in_place(const struct insn_emulation *emul,
+					     struct pt_regs *regs, unsigned long next)
 {
-	unsigned long target;
-
-	if (emul->op == EMUL_PUSHF) {
-		emulate_pushf(regs, next);
-		return true;
-	}
-
-	if (emul->op == EMUL_POPF) {
-		emulate_popf(regs, next);
-		return true;
-	}
-
 	regs->ip = next;
 	switch (emul->op) {
-	case EMUL_RET:
-		return emulate_ret(emul, regs);
-	case EMUL_JMP_REG:
-		return emulate_jmp_to(regs, emul_get_reg(regs, emul->base));
-	case EMUL_CALL_REG:
-		return emulate_call_to(regs, emul_get_reg(regs, emul->base));
-	case EMUL_JMP_MEM:
-		return emul_load_target(emul, regs, &target) &&
-		       emulate_jmp_to(regs, target);
-	case EMUL_CALL_MEM:
-		return emul_load_target(emul, regs, &target) &&
-		       emulate_call_to(regs, target);
 	case EMUL_LOOP:
 		emulate_loop(emul, regs, regs->cx - 1);
 		break;
@@ -526,7 +505,40 @@ static __always_inline bool emulate_rare_op(const struct insn_emulation *emul,
 		regs->flags &= ~STATUS_FLAGS;
 		break;
 	}
-	return true;
+}
+
+/*
+ * Until the effect is complete, ip stays at the instruction: what is at @next may be of
+ * another block, with another stack.
+ */
+static __always_inline bool emulate_rare_op(const struct insn_emulation *emul,
+					    struct pt_regs *regs, unsigned long next)
+{
+	unsigned long target;
+
+	switch (emul->op) {
+	case EMUL_PUSHF:
+		emulate_pushf(regs, next);
+		return true;
+	case EMUL_POPF:
+		emulate_popf(regs, next);
+		return true;
+	case EMUL_RET:
+		return emulate_ret(emul, regs);
+	case EMUL_JMP_REG:
+		return emulate_jmp_to(regs, emul_get_reg(regs, emul->base));
+	case EMUL_CALL_REG:
+		return emulate_call_to(regs, next, emul_get_reg(regs, emul->base));
+	case EMUL_JMP_MEM:
+		return emul_load_target(emul, regs, next, &target) &&
+		       emulate_jmp_to(regs, target);
+	case EMUL_CALL_MEM:
+		return emul_load_target(emul, regs, next, &target) &&
+		       emulate_call_to(regs, next, target);
+	default:
+		emulate_in_place(emul, regs, next);
+		return true;
+	}
 }
 
 /*
@@ -573,12 +585,6 @@ static __always_inline bool emulate_op(const struct insn_emulation *emul,
  */
 noinstr bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs)
 {
-	unsigned long ip = regs->ip;
-
-	if (likely(emulate_op(emul, regs, ip + emul->size)))
-		return true;
-
-	regs->ip = ip;
-	return false;
+	return emulate_op(emul, regs, regs->ip + emul->size);
 }
 EXPORT_SYMBOL_IF_KUNIT(emulate_insn);
