@@ -61,7 +61,8 @@ bool text_tables_find(unsigned long addr, struct text_tables *tables);
 void text_tables_walk(const struct text_tables *tables,
 		      void (*visit)(void *data, const struct text_entry *entry), void *data);
 
-/* Do the tables of the text list an instruction at @addr? See reserved.c. */
+/* Do the tables of the text list an instruction at @addr, and do others patch it? */
 bool kprobe_reserved(unsigned long addr);
+bool kprobe_text_is_patched(unsigned long addr);
 
 #endif /* _LINUX_KPROBES_TABLES_H */

@@ -21,24 +21,26 @@
  * struct reserved_index - Reserved instructions of a text
  * @start:	Start of the text.
  * @count:	The number of reserved instructions.
- * @offset:	Their offsets from @start in bytes, in ascending order.
+ * @key:	Their offsets from @start in bytes, times two; plus one if others patch them.
+ *		In ascending order.
  */
 struct reserved_index {
 	unsigned long start;
 	unsigned int count;
-	u32 *offset;
+	u32 *key;
 };
 
 /* The index of each text that has one, by address. kprobe_mutex. */
 static struct maple_tree reserved_indexes = MTREE_INIT(reserved_indexes, 0);
 
-/* On the first pass, before the offsets are allocated, only count. */
+/* On the first pass, before the keys are allocated, only count. */
 static void reserved_add(void *data, const struct text_entry *entry)
 {
 	struct reserved_index *index = data;
 
-	if (index->offset)
-		index->offset[index->count] = entry->addr - index->start;
+	if (index->key)
+		index->key[index->count] = (entry->addr - index->start) * 2 +
+					   (entry->kind != TEXT_BUG);
 	index->count++;
 }
 
@@ -48,17 +50,17 @@ static void reserved_add_all(struct reserved_index *index, const struct text_tab
 	text_tables_walk(tables, reserved_add, index);
 }
 
-static int reserved_offset_cmp(const void *a, const void *b)
+static int reserved_key_cmp(const void *a, const void *b)
 {
-	const u32 *left = a, *right = b;
+	u32 left = *(const u32 *)a / 2, right = *(const u32 *)b / 2;
 
-	return *left < *right ? -1 : *left > *right;
+	return left < right ? -1 : left > right;
 }
 
 static void reserved_index_free(struct reserved_index *index)
 {
 	if (index)
-		kvfree(index->offset);
+		kvfree(index->key);
 	kfree(index);
 }
 
@@ -73,11 +75,11 @@ static struct reserved_index *reserved_index_create(const struct text_tables *ta
 		return NULL;
 	index->start = start;
 	reserved_add_all(index, tables);
-	index->offset = kvmalloc_array(index->count + 1, sizeof(*index->offset), GFP_KERNEL);
-	if (!index->offset)
+	index->key = kvmalloc_array(index->count + 1, sizeof(*index->key), GFP_KERNEL);
+	if (!index->key)
 		return NULL;
 	reserved_add_all(index, tables);
-	sort(index->offset, index->count, sizeof(*index->offset), reserved_offset_cmp, NULL);
+	sort(index->key, index->count, sizeof(*index->key), reserved_key_cmp, NULL);
 	if (mtree_insert_range(&reserved_indexes, start, last, index, GFP_KERNEL))
 		return NULL;
 	return no_free_ptr(index);
@@ -90,11 +92,25 @@ static struct reserved_index *reserved_index_create_at(unsigned long addr)
 	return text_tables_find(addr, &tables) ? reserved_index_create(&tables) : NULL;
 }
 
-static bool reserved_index_has(const struct reserved_index *index, unsigned long addr)
+static struct reserved_index *reserved_index_of(unsigned long addr)
 {
-	u32 offset = addr - index->start;
+	lockdep_assert_held(&kprobe_mutex);
+	return mtree_load(&reserved_indexes, addr) ?: reserved_index_create_at(addr);
+}
 
-	return bsearch(&offset, index->offset, index->count, sizeof(offset), reserved_offset_cmp);
+/* The key of the instruction at @addr, or NULL. */
+static const u32 *reserved_index_find(const struct reserved_index *index, unsigned long addr)
+{
+	u32 key = (addr - index->start) * 2;
+
+	return bsearch(&key, index->key, index->count, sizeof(key), reserved_key_cmp);
+}
+
+static bool is_patched_without_index(unsigned long addr)
+{
+	void *text = (void *)addr;
+
+	return jump_label_text_reserved(text, text) || static_call_text_reserved(text, text);
 }
 
 /**
@@ -107,16 +123,31 @@ static bool reserved_index_has(const struct reserved_index *index, unsigned long
  */
 bool kprobe_reserved(unsigned long addr)
 {
-	const struct reserved_index *index;
-	void *text = (void *)addr;
+	const struct reserved_index *index = reserved_index_of(addr);
 
-	lockdep_assert_held(&kprobe_mutex);
-	index = mtree_load(&reserved_indexes, addr) ?: reserved_index_create_at(addr);
 	if (index)
-		return reserved_index_has(index, addr);
-	return jump_label_text_reserved(text, text) ||
-	       static_call_text_reserved(text, text) ||
-	       find_bug(addr);
+		return reserved_index_find(index, addr);
+	return is_patched_without_index(addr) || find_bug(addr);
+}
+
+/**
+ * kprobe_text_is_patched() - Check for an instruction that others patch
+ * @addr: The address.
+ *
+ * The trap of a BUG() is reserved, but not patched.
+ *
+ * Context: See kprobe_reserved().
+ * Return: true if an instruction at @addr is a static branch or a static call.
+ */
+bool kprobe_text_is_patched(unsigned long addr)
+{
+	const struct reserved_index *index = reserved_index_of(addr);
+	const u32 *key;
+
+	if (!index)
+		return is_patched_without_index(addr);
+	key = reserved_index_find(index, addr);
+	return key && *key % 2;
 }
 
 /* kprobe_reserved_for() - The user for whom kprobe_reserved() has found the instruction */

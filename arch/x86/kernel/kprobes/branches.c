@@ -12,7 +12,6 @@
  * and of exception fixups, and words of data that may be addresses in the text.
  */
 
-#include <linux/bug.h>
 #include <linux/cleanup.h>
 #include <linux/extable.h>
 #include <linux/ftrace.h>
@@ -393,11 +392,10 @@ int branches_learn(unsigned long addr)
 
 /* -------------------------------------------------------------------- checking */
 
-/* The trap of a BUG() is reserved, but not patched. */
 static bool is_text_patched(unsigned long addr, unsigned int size)
 {
 	for (unsigned long pos = addr; pos < addr + size; pos++)
-		if (kprobe_reserved(pos) && !find_bug(pos))
+		if (kprobe_text_is_patched(pos))
 			return true;
 	return false;
 }
