@@ -124,7 +124,7 @@ noinstr void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, uns
  *
  * A probe without KPROBE_FLAG_REENTRANT has already been counted as missed.
  *
- * Context: See kprobe_pre_handlers_nested().
+ * Context: See kprobe_pre_handlers_nested(). The instruction may have lowered the level.
  */
 noinstr void kprobe_post_handlers_nested(struct kprobe *site, struct pt_regs *regs)
 {

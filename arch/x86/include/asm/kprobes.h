@@ -110,9 +110,10 @@ struct arch_specific_insn {
  *			interrupts off.
  * @depth:		The number of outer hits in @outer.
  * @outer:		The hits that the current one has interrupted, outermost first.
- *			A hit nests only in a higher context level, and in each level
- *			one more may be skipped: two for each of task, softirq,
- *			interrupt and NMI.
+ *			One hit and one that is skipped for each of task, softirq,
+ *			interrupt and NMI: a hit nests only in what has interrupted the
+ *			other. Its instruction may lower the context level before post
+ *			handlers are called, but ends no interrupt.
  */
 struct kprobe_ctlblk {
 	struct pt_regs *regs;

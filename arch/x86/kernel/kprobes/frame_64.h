@@ -96,8 +96,9 @@
 	popfq
 	UNWIND_HINT type=UNWIND_HINT_TYPE_CALL sp_reg=ORC_REG_SP sp_offset=8 signal=1
 	/*
-	 * A return thunk, if the CPU needs one, has no such hint: what it returns to is looked
-	 * up as a return address. Call depth tracking would count in the thunk, and change the
+	 * An interrupt here cannot trace a target whose frame is found from r10. A return thunk,
+	 * if the CPU needs one, has no such hint: what it returns to is looked up as a return
+	 * address. Call depth tracking would count in the thunk, and change the
 	 * flags.
 	 */
 	ALTERNATIVE __stringify(RET), \
