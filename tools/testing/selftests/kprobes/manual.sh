@@ -33,11 +33,12 @@ example_holds() {	# FILE
 	sh -v "$output.commands" 2>&1 | without_numbers | diff "$output.expected" -
 }
 
-# The program that an example needs and that is not installed.
-missing_program() {	# FILE
+# What an example needs and the guest or the kernel does not have.
+missing_need() {	# FILE
 	for program in perf bpftrace; do
 		! grep -q "^# $program " "$1" || command -v $program >/dev/null || echo $program
 	done
+	! grep -q "^# bpftrace " "$1" || has_config BPF_EVENTS || echo CONFIG_BPF_EVENTS
 }
 
 log_has_examples() {
@@ -48,7 +49,7 @@ log_has_examples() {
 plan $(($(ls "$output".block* | wc -l) + 3))
 for block in "$output".block*; do
 	name=$(sed 's/^# //; q' "$block")
-	missing=$(missing_program "$block")
+	missing=$(missing_need "$block" | head -n 1)
 	if [ "$missing" ]; then
 		skip "no $missing" "$name"
 	else
