@@ -55,7 +55,7 @@ module() { modprobe "$1" >&2; }
 # Suites in modules run when they are loaded, the built-in ones ran at boot.
 kunit_modules() {
 	let_allocations_fail
-	for ko in $(find /lib/modules -name test_kprobes.ko -o -path '*/kernel/kprobes/*_test.ko'); do
+	for ko in $(find /lib/modules -name test_kprobes.ko -o -name ftrace_filter_test.ko -o -path '*/kernel/kprobes/*_test.ko'); do
 		ko=${ko##*/}
 		part "load ${ko%.ko}" module "${ko%.ko}"
 	done
