@@ -15,6 +15,9 @@
 
 #include <linux/ftrace.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include <asm/sections.h>
 
 /* For architectures whose kprobe_ftrace_handler() does not check the ftrace_ops. */
 static notrace void __kprobes kprobe_ftrace_check_ops(unsigned long ip, unsigned long parent_ip,
@@ -119,9 +122,17 @@ kprobe_ftrace_collect_ips(struct list_head *batch, const struct ftrace_ops *ops,
 }
 
 /*
- * The number of addresses of each ops. An ops without addresses is unregistered, as
- * an empty filter matches all functions. kprobe_mutex.
+ * In the filter of each ops while it is registered, as an empty filter matches all
+ * functions. Never called.
  */
+static noinline void __used kprobe_ftrace_anchor(void)
+{
+	barrier();
+}
+
+NOKPROBE_SYMBOL(kprobe_ftrace_anchor);
+
+/* The number of addresses of each ops, without the anchor. kprobe_mutex. */
 static unsigned int plain_count, ipmodify_count;
 
 static unsigned int *ops_count(const struct ftrace_ops *ops)
@@ -129,18 +140,53 @@ static unsigned int *ops_count(const struct ftrace_ops *ops)
 	return ops == &plain_ops ? &plain_count : &ipmodify_count;
 }
 
+static bool is_registered(const struct ftrace_ops *ops)
+{
+	return ops->flags & FTRACE_OPS_FL_ENABLED;
+}
+
+/* True if the filter of @plain_ops may have an address without a site. kprobe_mutex. */
+static bool filter_is_stale;
+
+/*
+ * How long @plain_ops stays registered without addresses. To register it takes
+ * milliseconds, and tools attach and detach one probe after the other. For @ipmodify_ops,
+ * ftrace asks those whom it concerns only if it is registered or unregistered with the
+ * addresses in its filter.
+ */
+#define IDLE_TIME	HZ
+
+static void unregister_idle_work(struct work_struct *work)
+{
+	guard(mutex)(&kprobe_mutex);
+	if (!plain_count && is_registered(&plain_ops) && !READ_ONCE(kprobe_ftrace_disabled))
+		unregister_ftrace_function(&plain_ops);
+}
+
+static DECLARE_DELAYED_WORK(idle_work, unregister_idle_work);
+
+static int kprobe_ftrace_unregister(struct ftrace_ops *ops)
+{
+	if (ops == &plain_ops)
+		filter_is_stale = false;
+	return unregister_ftrace_function(ops);
+}
+
 static int kprobe_ftrace_add_ips(struct ftrace_ops *ops, struct site_ips *set)
 {
-	unsigned int *count = ops_count(ops);
-	int err;
+	unsigned long anchor =
+		(unsigned long)dereference_kernel_function_descriptor(kprobe_ftrace_anchor);
+	int err = 0;
 
 	if (!set->count)
 		return 0;
-	err = ftrace_set_filter_ips(ops, set->ip, set->count, 0, !*count);
-	if (!err && !*count)
+	if (!is_registered(ops))
+		err = ftrace_set_filter_ip(ops, anchor, 0, 1);
+	err = err ?: ftrace_set_filter_ips(ops, set->ip, set->count, 0, 0);
+	if (!err && !is_registered(ops))
 		err = register_ftrace_function(ops);
 	if (!err)
-		*count += set->count;
+		*ops_count(ops) += set->count;
 	return err;
 }
 
@@ -148,14 +194,23 @@ static int kprobe_ftrace_add_ips(struct ftrace_ops *ops, struct site_ips *set)
 static void kprobe_ftrace_remove_ips(struct ftrace_ops *ops, unsigned long *ip, unsigned int n)
 {
 	unsigned int *count = ops_count(ops);
-	int err;
+	bool last = *count == n, may_idle = ops == &plain_ops && !filter_is_stale;
+	int err = 0;
 
 	if (!n || READ_ONCE(kprobe_ftrace_disabled))
 		return;
 	*count -= n;
-	err = *count ? ftrace_set_filter_ips(ops, ip, n, 1, 0) : unregister_ftrace_function(ops);
+	if (!last || may_idle)
+		err = ftrace_set_filter_ips(ops, ip, n, 1, 0);
+	/* That needs no memory. */
+	if (last && (err || !may_idle))
+		err = kprobe_ftrace_unregister(ops);
+	else if (last)
+		mod_delayed_work(system_wq, &idle_work, IDLE_TIME);
+	else if (err && ops == &plain_ops)
+		filter_is_stale = true;
 	if (err)
-		pr_warn_ratelimited("ftrace keeps calling for %u functions (%pe): reboot to end these calls\n",
+		pr_warn_ratelimited("ftrace keeps calling for %u functions (%pe): unregister all probes to end these calls\n",
 				    n, ERR_PTR(err));
 }
 

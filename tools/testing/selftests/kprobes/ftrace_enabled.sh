@@ -34,7 +34,7 @@ else
 	returns="p:kprobes/returns do_rmdir"
 fi
 
-plan 19
+plan 20
 check "an event is added at the entry" add_event 'p:kprobes/entry do_rmdir'
 check "an event is added inside the function" add_event_inside inside do_rmdir
 check "an event is added at the return" add_event "$returns"
@@ -78,3 +78,10 @@ remove_events
 check_no_probe_is_left
 check_not "ftrace calls no handler" \
 	grep -w 'do_rmdir\|set_fs_pwd\|do_nanosleep' $tracing/enabled_functions
+
+# Which it is for a second, in case that a tool adds the next probe.
+not_traced() {
+	! grep kprobe_ftrace_anchor $tracing/enabled_functions
+}
+
+check "soon ftrace has no user" within 10 not_traced
