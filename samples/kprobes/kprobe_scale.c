@@ -20,6 +20,11 @@
  *	detach-single	unregister_kprobe() of each registered probe
  *	wait N		register_kprobes() of the first N targets, then register_kprobe() of
  *			further ones while the first are optimised: the longest of the latter
+ *	beside N	register_kprobes() of the first N targets, then register_kprobe() of
+ *			each of 100 further ones: the mean of the latter; and that of
+ *			unregister_kprobe() of these
+ *	alone N		register_kprobe() and unregister_kprobe() of each of the first N
+ *			targets, with no other probe: the mean
  *	filter N	the cost of ftrace alone, without a probe: add the first N targets to
  *			the filter of an ftrace_ops one by one, remove them one by one, and
  *			remove them with a grace period after each, as the kernel does when it
@@ -41,6 +46,7 @@
 #include <linux/kstrtox.h>
 #include <linux/ktime.h>
 #include <linux/limits.h>
+#include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -52,6 +58,9 @@
 
 /* Duration of the command "wait" in ns. An optimisation takes less. */
 #define WAIT_TIME	(3ULL * NSEC_PER_SEC)
+
+/* The number of further probes of the command "beside". */
+#define FURTHER		100
 
 /* The optimiser is done when the text has not changed for this many ns. */
 #define REST_TIME	(2ULL * NSEC_PER_SEC)
@@ -199,9 +208,10 @@ static void scale_detach(void)
 	attached = 0;
 }
 
-static void scale_detach_single(void)
+/* Unregister probes one by one until @count are registered. */
+static void scale_detach_single(unsigned int count)
 {
-	while (attached) {
+	while (attached > count) {
 		unregister_kprobe(&probes[--attached]);
 		cond_resched();
 	}
@@ -261,6 +271,43 @@ static int scale_longest_wait(unsigned int count, u64 *longest)
 		*longest = max(*longest, scale_ns_since(start));
 		usleep_range(1000, 2000);
 	}
+	return err;
+}
+
+static int scale_alone(unsigned int count, u64 *each)
+{
+	ktime_t start = ktime_get();
+
+	for (unsigned int i = 0; i < count; i++) {
+		int err;
+
+		scale_init_probe(&probes[0], &targets[i], 0);
+		err = register_kprobe(&probes[0]);
+		if (err)
+			return err;
+		unregister_kprobe(&probes[0]);
+		cond_resched();
+	}
+	*each = div_u64(scale_ns_since(start), count);
+	return 0;
+}
+
+static int scale_beside(unsigned int count, u64 *each)
+{
+	ktime_t start;
+	int err;
+
+	if (count + FURTHER > usable)
+		return -EINVAL;
+	err = scale_attach(count);
+	if (err)
+		return err;
+	start = ktime_get();
+	err = scale_attach_single(count + FURTHER);
+	*each = div_u64(scale_ns_since(start), FURTHER);
+	start = ktime_get();
+	scale_detach_single(count);
+	pr_info("beside-detach-%u %llu\n", count, div_u64(scale_ns_since(start), FURTHER));
 	return err;
 }
 
@@ -346,12 +393,16 @@ static int scale_run_command(const char *name, unsigned int count)
 		err = scale_longest_wait(count, &duration);
 	else if (!strcmp(name, "jumps"))
 		err = scale_attach_jumps(count, &duration);
+	else if (!strcmp(name, "alone"))
+		err = scale_alone(count, &duration);
+	else if (!strcmp(name, "beside"))
+		err = scale_beside(count, &duration);
 	else if (!strcmp(name, "filter"))
 		err = scale_filter(count);
 	else if (!strcmp(name, "detach"))
 		scale_detach();
 	else if (!strcmp(name, "detach-single"))
-		scale_detach_single();
+		scale_detach_single(0);
 	else
 		return -EINVAL;
 	if (err)
@@ -382,7 +433,7 @@ static int scale_run(const char *value, const struct kernel_param *param)
 
 static const struct kernel_param_ops run_ops = { .set = scale_run };
 module_param_cb(run, &run_ops, NULL, 0200);
-MODULE_PARM_DESC(run, "Write a command: attach N, attach-single N, jumps N, wait N, filter N, detach, detach-single");
+MODULE_PARM_DESC(run, "Write a command: attach N, attach-single N, jumps N, wait N, alone N, beside N, filter N, detach, detach-single");
 
 /* ----------------------------------------------------------------- module */
 
