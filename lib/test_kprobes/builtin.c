@@ -62,6 +62,27 @@ static void blacklisted_addresses_are_recognized(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, within_kprobe_blacklist((unsigned long)kprobes_test_target));
 }
 
+static noinline void kprobes_test_partly_listed(void)
+{
+	asm volatile(".rept 16\n\tnop\n\t.endr");
+}
+
+/* An area that begins inside a function lists the rest of it, also if a part is listed. */
+static void listed_part_grows(struct kunit *test)
+{
+	unsigned long start = (unsigned long)kprobes_test_partly_listed;
+
+	OPTIMIZER_HIDE_VAR(start);
+	KUNIT_ASSERT_EQ(test, kprobe_add_area_blacklist(start + 8, start + 9), 0);
+	KUNIT_EXPECT_FALSE(test, within_kprobe_blacklist(start + 7));
+	KUNIT_EXPECT_TRUE(test, within_kprobe_blacklist(start + 8));
+	KUNIT_EXPECT_TRUE(test, within_kprobe_blacklist(start + 15));
+	KUNIT_ASSERT_EQ(test, kprobe_add_area_blacklist(start + 4, start + 5), 0);
+	KUNIT_EXPECT_FALSE(test, within_kprobe_blacklist(start + 3));
+	KUNIT_EXPECT_TRUE(test, within_kprobe_blacklist(start + 4));
+	KUNIT_EXPECT_TRUE(test, within_kprobe_blacklist(start + 15));
+}
+
 static int save_running(struct test_probe *p, struct pt_regs *regs)
 {
 	p->data = (unsigned long)kprobe_running();
@@ -106,6 +127,7 @@ static struct kunit_case kprobes_builtin_cases[] = {
 	KUNIT_CASE(busy_code_is_interrupted),
 	KUNIT_CASE_PARAM(function_entries_are_recognized, kpt_place_gen_params),
 	KUNIT_CASE(blacklisted_addresses_are_recognized),
+	KUNIT_CASE(listed_part_grows),
 	KUNIT_CASE_PARAM(site_is_unregistered, kpt_place_gen_params),
 	{ }
 };
