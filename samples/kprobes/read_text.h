@@ -3,28 +3,32 @@
 #ifndef _SAMPLES_KPROBES_READ_TEXT_H
 #define _SAMPLES_KPROBES_READ_TEXT_H
 
+#include <linux/cleanup.h>
 #include <linux/err.h>
-#include <linux/kernel_read_file.h>
-#include <linux/limits.h>
+#include <linux/fcntl.h>
+#include <linux/file.h>
+#include <linux/fs.h>
 #include <linux/slab.h>
-#include <linux/string.h>
-#include <linux/vmalloc.h>
 
-/* Read a file as a string, which the caller frees by kvfree(), or an ERR_PTR(). */
-static inline char *read_text(const char *file)
+/*
+ * Read a file that is not empty as a string, which the caller frees by kvfree(), or an
+ * ERR_PTR(). IPE warns of kernel_read_file() for purposes that it does not know.
+ */
+static inline char *read_text(const char *name)
 {
-	void *data = NULL;
+	struct file *file __free(fput) = filp_open(name, O_RDONLY, 0);
+	char *text __free(kvfree) = NULL;
 	ssize_t size;
-	char *text;
+	loff_t pos = 0;
 
-	size = kernel_read_file_from_path(file, 0, &data, INT_MAX, NULL, READING_UNKNOWN);
-	if (size < 0)
-		return ERR_PTR(size);
+	if (IS_ERR(file))
+		return ERR_CAST(file);
+	size = i_size_read(file_inode(file));
 	text = kvzalloc(size + 1, GFP_KERNEL);
-	if (text)
-		memcpy(text, data, size);
-	vfree(data);
-	return text ?: ERR_PTR(-ENOMEM);
+	if (!text)
+		return ERR_PTR(-ENOMEM);
+	size = kernel_read(file, text, size, &pos);
+	return size > 0 ? no_free_ptr(text) : ERR_PTR(size ?: -EINVAL);
 }
 
 /* The number of lines, each of which ends with a newline. */
