@@ -51,6 +51,15 @@ set_kernel() {	# NAME
 	obj=$repo/build/obj/$label
 }
 
+# Copy the modules that measure, to be built out of a tree.
+copy_modules() {	# DIRECTORY
+	mkdir -p "$1"
+	for file in read_text.h kprobe_bench.c kprobe_nest.c kprobe_scale.c; do
+		cp -u "$repo/samples/kprobes/$file" "$1"
+	done
+	echo "obj-m := kprobe_bench.o kprobe_nest.o kprobe_scale.o" >"$1/Makefile"
+}
+
 # Run make for $obj. LOCALVERSION: not the git revision of the repository around the tree.
 kernel_make() {	# WORD...
 	cc=${prefix}gcc
