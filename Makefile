@@ -15,6 +15,7 @@ help:
 	@echo 'make test-i386     kprobes on i386: build, boot, compare (45 minutes the first time)'
 	@echo 'make ftrace        the kernel'"'"'s own tests of tracing, on that and on ours'
 	@echo 'make bench         both measured, side by side: 10 minutes; QUICK=1: 5 minutes'
+	@echo 'make bench-debian  the kernel of Debian 13, its -rt- kernel and ours in its configuration'
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make torture       probes under load for MINUTES=60; DEBUG=1: with sanitizers'
 	@echo 'make sweep         all instructions of the kernel are probed (3 hours); SHARE=1/50: 4 minutes; ROUNDS=pre,return'
@@ -71,15 +72,21 @@ deb: tree
 	@echo "deb: install them by: apt install $(CURDIR)/build/deb/debian/*.deb"
 
 # Debian 13 with its own kernel, and with ours installed as a package.
-tools: PACKAGES = --debian
-tools: tree
-	@[ "$$(id -u)" = 0 ] || { echo 'tools: must run as root, to install packages in a disk' >&2; exit 1; }
+disks: PACKAGES = --debian
+disks: tree
+	@[ "$$(id -u)" = 0 ] || { echo 'disks: must run as root, to install packages in a disk' >&2; exit 1; }
 	@LSMOD=dev/kernel/config/disk.modules dev/kernel/deb debian-disk
 	@dev/kernel/initramfs debian-disk
 	@dev/kernel/disk debian-disk
 	@dev/kernel/disk stock debian-disk
+
+tools: disks
 	@dev/check/compare --reference build/obj/stock --ours build/obj/debian-disk tools \
 		--disk --memory 8G --timeout 5400
+
+bench-debian: disks
+	@dev/kernel/disk stock-rt debian-disk
+	@dev/measure/bench --debian
 
 shell: build
 	@dev/kernel/boot shell
@@ -159,5 +166,6 @@ series-check: series
 clean:
 	rm -rf build
 
-.PHONY: help packages tree build run reference ftrace bench shell test test-i386 hitpath transcript modes
-.PHONY: deb tools configs harness-test lint cross torture sweep coverage kcsan mutants series series-check clean
+.PHONY: help packages tree build run reference ftrace bench bench-debian shell test test-i386 hitpath
+.PHONY: transcript modes deb disks tools configs harness-test lint cross torture sweep coverage kcsan mutants
+.PHONY: series series-check clean
