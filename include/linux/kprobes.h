@@ -95,11 +95,11 @@ typedef int (*kprobe_break_handler_t)(struct kprobe *p, struct pt_regs *regs);
  *		set by registration.
  * @symbol_name: The probed function, or NULL.
  * @offset:	Offset of the probed instruction from @symbol_name or @addr in bytes.
+ * @opcode:	The first unit of the displaced instruction.
  * @pre_handler: Called before the instruction, or NULL.
  * @post_handler: Called after the instruction, or NULL.
  * @fault_handler: Called when the instruction or a handler faults, or NULL.
  * @break_handler: Called when a handler executes a breakpoint, or NULL.
- * @opcode:	The first unit of the displaced instruction.
  * @ainsn:	The architecture's copy of the instruction, in a site only.
  * @flags:	KPROBE_FLAG_*. A caller may set only KPROBE_FLAG_DISABLED and
  *		KPROBE_FLAG_REENTRANT before registration.
@@ -115,11 +115,11 @@ struct kprobe {
 	kprobe_opcode_t *addr;
 	const char *symbol_name;
 	unsigned int offset;
+	kprobe_opcode_t opcode;
 	kprobe_pre_handler_t pre_handler;
 	kprobe_post_handler_t post_handler;
 	kprobe_fault_handler_t fault_handler;
 	kprobe_break_handler_t break_handler;
-	kprobe_opcode_t opcode;
 	struct arch_specific_insn ainsn;
 	u32 flags;
 	u32 number;

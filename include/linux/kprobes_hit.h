@@ -44,12 +44,6 @@ enum kprobe_site_state {
 
 /**
  * struct kprobe_site - Probed address
- * @kp:		The architecture's view. Its @addr, @opcode and @ainsn are constant.
- *		Its @post_handler is set with the first probe that has one, and stays
- *		set. Its @list is the head of the probes, newest first: written under
- *		kprobe_mutex, read under RCU.
- * @op:		The view of architectures that can put a jump there: @kp, the detour,
- *		and @list as an entry in one of the optimiser's lists.
  * @only:	The only probe, if it is enabled and has a pre handler. Otherwise NULL:
  *		@kp.list is to be walked. Written under kprobe_mutex.
  * @ops:	The ftrace_ops with which the site is armed, or NULL. It does not change
@@ -67,9 +61,18 @@ enum kprobe_site_state {
  * @state:	An enum kprobe_site_state. Written under kprobe_mutex by
  *		site_set_state().
  * @node:	Entry in the ordered index. kprobe_mutex.
- * @batch:	Entry in the batch of a call. kprobe_mutex.
  * @retired:	Entry in a list of sites to be freed. kprobe_mutex.
  * @rcu:	Defers freeing until no reader uses the site.
+ * @kp:		The architecture's view. Its @addr, @opcode and @ainsn are constant.
+ *		Its @post_handler is set with the first probe that has one, and stays
+ *		set. Its @list is the head of the probes, newest first: written under
+ *		kprobe_mutex, read under RCU.
+ * @op:		The view of architectures that can put a jump there: @kp, the detour,
+ *		and @list as an entry in one of the optimiser's lists.
+ * @batch:	Entry in the batch of a call, in place of @kp.hlist, which sites do not need.
+ *		kprobe_mutex.
+ *
+ * A site that is probed through ftrace ends after @kp.
  *
  * A hit reads @has_post and @ops by plain accesses that may race with their WRITE_ONCE():
  * the compiler compares them in memory, and a marked access would cost an instruction. Each
@@ -80,12 +83,6 @@ enum kprobe_site_state {
  * in the hash unless it is gone. The hash has at most one site for an address.
  */
 struct kprobe_site {
-	union {
-		struct kprobe kp;
-#ifdef CONFIG_OPTPROBES
-		struct optimized_kprobe op;
-#endif
-	};
 	struct kprobe *only;
 	struct ftrace_ops *ops;
 	unsigned int direct;
@@ -95,12 +92,21 @@ struct kprobe_site {
 	bool claimed;
 	atomic_t missed_busy;
 	struct rb_node node;
-	struct list_head batch;
 	union {
 		struct list_head retired;
 		struct rcu_head rcu;
 	};
+	union {
+		struct kprobe kp;
+#ifdef CONFIG_OPTPROBES
+		struct optimized_kprobe op;
+#endif
+		struct list_head batch;
+	};
 };
+
+static_assert(!offsetof(struct kprobe, hlist) &&
+	      sizeof(struct hlist_node) == sizeof(struct list_head));
 
 static __always_inline struct kprobe_site *site_of(struct kprobe *kp)
 {

@@ -467,6 +467,12 @@ static void unoptimize_ops(struct list_head *ops)
 	sites_leave_detours(&done, SITE_ARMED);
 }
 
+/* Is the site in one of the optimiser's lists? */
+static bool site_is_listed(const struct kprobe_site *site)
+{
+	return !kprobe_ftrace(&site->kp) && !list_empty(&site->op.list);
+}
+
 /**
  * unoptimize_sites() - Replace jumps by breakpoints, and cancel optimisations
  * @batch: The sites, linked by their @batch. A site without a detour only leaves the
@@ -481,7 +487,7 @@ void unoptimize_sites(struct list_head *batch)
 
 	lockdep_assert_held(&kprobe_mutex);
 	list_for_each_entry(site, batch, batch)
-		if (site_has_detour(site) || !list_empty(&site->op.list))
+		if (site_has_detour(site) || site_is_listed(site))
 			list_move_tail(&site->op.list, &ops);
 	unoptimize_ops(&ops);
 }
@@ -720,7 +726,7 @@ static void optimizer_reconsider_all(void)
 	for (site = site_first_from(0); site; site = site_next(site)) {
 		if (optimizer.allowed)
 			optimizer_consider(site);
-		else if (site_has_detour(site) || !list_empty(&site->op.list))
+		else if (site_has_detour(site) || site_is_listed(site))
 			list_move_tail(&site->op.list, &ops);
 	}
 	unoptimize_ops(&ops);

@@ -50,12 +50,16 @@ struct kprobe_table __rcu *kprobe_table = RCU_INITIALIZER(&empty_table);
 
 static struct rb_root site_tree = RB_ROOT;
 
-static struct kmem_cache *site_cache __ro_after_init;
+/* Of whole sites, and of those that end after @kp. */
+static struct kmem_cache *site_cache __ro_after_init, *ftrace_site_cache __ro_after_init;
 
 /* sites_init() - Prepare for the first site */
 void __init sites_init(void)
 {
 	site_cache = KMEM_CACHE(kprobe_site, SLAB_PANIC);
+	ftrace_site_cache = kmem_cache_create("kprobe_ftrace_site",
+					      offsetofend(struct kprobe_site, kp),
+					      __alignof__(struct kprobe_site), SLAB_PANIC, NULL);
 }
 
 /**
@@ -349,7 +353,9 @@ DEFINE_FREE(site, struct kprobe_site *, kfree_rcu(_T, rcu))
  */
 struct kprobe_site *site_create(unsigned long addr, u32 flags)
 {
-	struct kprobe_site *site __free(site) = kmem_cache_zalloc(site_cache, GFP_KERNEL);
+	bool traced = flags & KPROBE_FLAG_FTRACE;
+	struct kprobe_site *site __free(site) =
+		kmem_cache_zalloc(traced ? ftrace_site_cache : site_cache, GFP_KERNEL);
 	int err;
 
 	lockdep_assert_held(&kprobe_mutex);
@@ -361,10 +367,10 @@ struct kprobe_site *site_create(unsigned long addr, u32 flags)
 	INIT_LIST_HEAD(&site->kp.list);
 	INIT_LIST_HEAD(&site->batch);
 	INIT_LIST_HEAD(&site->retired);
-	site_init_detour(site);
+	if (!traced)
+		site_init_detour(site);
 
-	err = kprobe_ftrace(&site->kp) ? arch_prepare_kprobe_ftrace(&site->kp)
-				       : arch_prepare_kprobe(&site->kp);
+	err = traced ? arch_prepare_kprobe_ftrace(&site->kp) : arch_prepare_kprobe(&site->kp);
 	if (err)
 		return ERR_PTR(err);
 

@@ -118,7 +118,7 @@ noinstr unsigned long kprobe_detoured_ip(unsigned long ip)
 
 	for (unsigned int pos = 1; pos < JMP32_INSN_SIZE; pos++) {
 		kp = kprobe_find((void *)ip - pos);
-		if (!kp)
+		if (!kp || kprobe_ftrace(kp))	/* which has no @optinsn */
 			continue;
 		op = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
 		if (uses_detour(kp, op) && op->copies[pos - 1])
@@ -217,8 +217,9 @@ static void detour_fill_template(u8 *code, const kprobe_opcode_t *detour,
 	}
 	put_unaligned_le32((long)ip, code + template->ip);
 	put_unaligned((unsigned long)&site->kp, (unsigned long *)(code + template->site));
-	put_unaligned_le32(offsetof(struct kprobe_site, direct) -
-			   offsetof(struct kprobe_site, kp), code + template->direct);
+	/* A signed displacement. */
+	put_unaligned_le32((u32)(offsetof(struct kprobe_site, direct) -
+				 offsetof(struct kprobe_site, kp)), code + template->direct);
 	put_unaligned_le32(site->direct ?: -1, code + template->number);
 	put_unaligned((unsigned long)site->only, (unsigned long *)(code + template->probe));
 	detour_set_branch(code, detour, template->handler, handler);
