@@ -78,15 +78,15 @@ first_insn_is_named() {
 
 # The trampoline of a static call is a sequence, and an instruction after it.
 trampoline_is_stepped_over() {
-	trampoline=$(symbol_like '__SCT__.*')
+	trampoline=$(static_call_trampoline)
 	is_refused "$trampoline+6" EILSEQ "not at the start of an instruction" &&
 		[ "$(field insns)" = "+0x5 +0x8" ] &&
 		is_refused "$trampoline+1" EINVAL \
 			"part of code that others read or patch as a whole"
 }
 
-symbol_like() {	# REGEX: the first one in the kernel's text
-	sed -n "s/^[0-9a-f]* [tT] \($1\)$/\1/p" /proc/kallsyms | head -n 1
+static_call_trampoline() {	# of any static call
+	awk '$3 ~ /^__SCT__/ { print $3; exit }' /proc/kallsyms
 }
 
 seconds() {	# since the boot
@@ -176,7 +176,7 @@ users_are_named() {
 	user_is_named security_file_open "a static branch: " || return
 	user_is_named do_task_dead "the trap of a BUG" || return
 	[ "$(uname -m)" != x86_64 ] || user_is_named security_file_open "a static call: " || return
-	trampoline=$(awk '$3 ~ /^__SCT__/ { print $3; exit }' /proc/kallsyms)
+	trampoline=$(static_call_trampoline)
 	[ -z "$trampoline" ] || is_refused "$trampoline" EINVAL \
 		"part of code that others read or patch as a whole"
 }

@@ -79,7 +79,7 @@ check_no_probe_is_left
 check_not "ftrace calls no handler" \
 	grep -w 'do_rmdir\|set_fs_pwd\|do_nanosleep' $tracing/enabled_functions
 
-# Which it is for a second, in case that a tool adds the next probe.
+# For a second the anchor is traced, in case that a tool adds the next probe.
 not_traced() {
 	! grep kprobe_ftrace_anchor $tracing/enabled_functions
 }
