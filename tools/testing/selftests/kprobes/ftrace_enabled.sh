@@ -79,9 +79,4 @@ check_no_probe_is_left
 check_not "ftrace calls no handler" \
 	grep -w 'do_rmdir\|set_fs_pwd\|do_nanosleep' $tracing/enabled_functions
 
-# For a second the anchor is traced, in case that a tool adds the next probe.
-not_traced() {
-	! grep kprobe_ftrace_anchor $tracing/enabled_functions
-}
-
-check "soon ftrace has no user" within 10 not_traced
+check "soon ftrace has no user" within 10 anchor_is_not_traced

@@ -218,6 +218,15 @@ all_sites_are_freed() {
 	within 10 has_no_site || { grep -v ': 0$' $kprobes/stats; return 1; }
 }
 
+# Ftrace keeps its user for a second after the last probe, in case that a tool adds the next.
+anchor_is_not_traced() {
+	! grep -s kprobe_ftrace_anchor $tracing/enabled_functions
+}
+
+text_is_at_rest() {
+	all_sites_are_freed && within 10 anchor_is_not_traced
+}
+
 all_gone() {	# NUMBER: the probes in the list, all of which are [GONE]
 	[ "$(grep -c '\[GONE\]' $kprobes/list)/$(wc -l <$kprobes/list)" = "$1/$1" ]
 }

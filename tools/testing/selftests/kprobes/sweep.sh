@@ -62,7 +62,7 @@ jumps_at_rest() {
 run_batch() {	# KIND FIRST STEP
 	echo "$*"
 	run_sweep "$@" && jumps_at_rest | sed 's/^/optimized /' >>"$output.round" &&
-		runs_as_before && run_sweep remove && all_sites_are_freed && run_sweep compare
+		runs_as_before && run_sweep remove && text_is_at_rest && run_sweep compare
 }
 
 batches() {	# NUMBER: of what is probed
@@ -134,7 +134,11 @@ instructions=$(logged instructions)
 functions=$(logged functions)
 check "all runs without probes" run_all "$output.before"
 echo "# $(wc -l <"$output.before") results of $(grep -c '^[a-z0-9_-]*$' "$output.before") modules"
-check "the text is saved" run_sweep save
+save_text() {
+	text_is_at_rest && run_sweep save
+}
+
+check "the text is saved" save_text
 for kind; do
 	case $kind in
 	pre) round "pre handlers" far_apart pre "$instructions" ;;
