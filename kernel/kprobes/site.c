@@ -9,13 +9,16 @@
  */
 #include "internal.h"
 
+#include <linux/gfp.h>
 #include <linux/init.h>
 #include <linux/kprobes_hit.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>
+#include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 
 /*
@@ -148,12 +151,37 @@ static unsigned long table_size(unsigned long sites)
 	return max(roundup_pow_of_two(size), TABLE_MIN_SIZE);
 }
 
+/* In bytes, of a table with @size slots and the repeated one. */
+static size_t table_bytes(unsigned long size)
+{
+	return struct_size_t(struct kprobe_table, slot, size + 1);
+}
+
+/* A little more than a power of two, of which kmalloc() would make the next one. */
+static struct kprobe_table *table_alloc(unsigned long size)
+{
+	struct kprobe_table *table = alloc_pages_exact(table_bytes(size), GFP_KERNEL |
+						       __GFP_NORETRY | __GFP_NOWARN);
+
+	return table ?: vmalloc(table_bytes(size));
+}
+
+static void table_free_rcu(struct rcu_head *rcu)
+{
+	struct kprobe_table *table = container_of(rcu, struct kprobe_table, rcu);
+
+	if (is_vmalloc_addr(table))
+		vfree(table);
+	else
+		free_pages_exact(table, table_bytes(table->mask + 1UL));
+}
+
 static int site_table_resize(unsigned int sites)
 {
 	struct kprobe_table *old = table_locked(), *new;
 	unsigned long size = table_size(sites);
 
-	new = kvmalloc(struct_size(new, slot, size + 1), GFP_KERNEL);
+	new = table_alloc(size);
 	if (!new)
 		return -ENOMEM;
 	new->shift = BITS_PER_LONG - ilog2(size);
@@ -167,7 +195,7 @@ static int site_table_resize(unsigned int sites)
 			site_table_insert(new, table_entry(old, i));
 	rcu_assign_pointer(kprobe_table, new);
 	if (old != &empty_table)
-		kvfree_rcu(old, rcu);
+		call_rcu(&old->rcu, table_free_rcu);
 	return 0;
 }
 
