@@ -12,4 +12,8 @@ said() {	# REGEX
 	grep -E -- "$1" "$said" || { cat "$said"; return 1; }
 }
 
+is() {		# GOT WANTED
+	[ "$1" = "$2" ] || { echo "$1, should be $2"; cat "$said"; return 1; }
+}
+
 export PAGER=cat PERF_PAGER=cat

@@ -3,25 +3,25 @@
 
 export PYTHONUNBUFFERED=1
 
-# Each tool prints a line when all of its probes are there, and then begins to listen.
-begins() {
-	within 200 grep -qE '^(P?COMM|PID|Tracing|[[])' "$said" >/dev/null
-	sleep 3
-}
-
 # Three lines match.
 said_thrice() {	# REGEX
 	[ "$(grep -cE -- "$1" "$said")" = 3 ] || { cat "$said"; return 1; }
 }
 
+has_ended() {
+	! grep -q '^State:[[:space:]]*[^Z[:space:]]' /proc/$tool_pid/status 2>/dev/null
+}
+
+# Each tool prints a line when all of its probes are there, and then begins to listen.
+has_begun() {
+	grep -qE '^(P?COMM|PID|Tracing|[[])' "$said" || has_ended
+}
+
 start() {	# TOOL [ARGUMENT...]
 	timeout 600 env --default-signal=INT "$@" >"$said" 2>&1 &
 	tool_pid=$!
-	begins
-}
-
-has_ended() {
-	! grep -q '^State:[[:space:]]*[^Z[:space:]]' /proc/$tool_pid/status 2>/dev/null
+	within 200 has_begun
+	sleep 3
 }
 
 # Python ignores an interrupt in a callback. timeout passes them on.

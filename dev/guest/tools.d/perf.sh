@@ -6,6 +6,7 @@ probe() {	# ARGUMENT...
 }
 
 record() {	# OPTION...
+	rm -f "$output.data"
 	timeout 30 perf record -q -o "$output.data" "$@" -a -- $call
 	timeout 30 perf script -i "$output.data" >"$said"
 }
@@ -45,7 +46,7 @@ check "perf: hits are recorded" record -e 'probe:*'
 check "perf: the hit of the probe" said 'rmdir .*probe:enters: '
 check "perf: the hit inside the function" said 'rmdir .*probe:inside: '
 check "perf: the return, with its value" said 'rmdir .*probe:returns__return: .*ret=0xf*d9'
-check "perf: each once" [ "$(grep -c probe: "$said")" = 3 ]
+check "perf: each once" is "$(grep -c probe: "$said")" 3
 
 check "perf: hits are recorded with their stacks" record -g -e 'probe:*'
 check "perf: the stack of the probe" stack_is enters "vfs_rmdir do_rmdir"
@@ -55,7 +56,7 @@ check "perf: the stack of the return" stack_is returns__return "do_rmdir"
 timeout 30 perf stat -x , -o "$output.stat" -e 'probe:enters,probe:inside,probe:returns__return' -a -- \
 	sh -c "$call; $call; $call" 2>/dev/null
 for event in enters inside returns__return; do
-	check "perf: probe:$event is counted" [ "$(count $event)" = 3 ]
+	check "perf: probe:$event is counted" is "$(count $event)" 3
 done
 
 timeout 30 perf trace -e probe:returns__return $call >"$output.trace" 2>&1

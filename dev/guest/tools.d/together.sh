@@ -12,8 +12,8 @@ timeout 200 perf stat -x , -o "$output.stat" -e probe:together -a -- \
 check "together: bpftrace counts the calls" said "^@enters: 3$"
 check "together: and the returns" said "^@returns: 3$"
 check "together: so does perf" grep "^3,.*probe:together" "$output.stat"
-check "together: and events" [ "$(hits enters)/$(hits returns)" = 3/3 ]
-check "together: nobody has missed a hit" [ "$(missed enters)/$(missed returns)" = 0/0 ]
-check "together: the events show all" [ "$(grep -c ret=-39 $tracing/trace)" = 3 ]
+check "together: and events" is "$(hits enters)/$(hits returns)" 3/3
+check "together: nobody has missed a hit" is "$(missed enters)/$(missed returns)" 0/0
+check "together: the events show all" is "$(grep -c ret=-39 $tracing/trace)" 3
 timeout 100 perf probe -q -d 'probe:*'
 remove_events

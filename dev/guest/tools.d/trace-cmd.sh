@@ -9,7 +9,7 @@ timeout 100 trace-cmd record -q -o "$output.dat" -e kprobes $three_calls >"$said
 timeout 100 trace-cmd report -i "$output.dat" >"$said" 2>&1
 check "trace-cmd: an entry" said "rmdir-[0-9]+ .* enters: +\(f*[0-9a-f]+\)"
 check "trace-cmd: a return with its value" said "rmdir-[0-9]+ .* returns: .* ret=-39$"
-check "trace-cmd: each call" [ "$(grep -c ' enters: ' "$said")/$(grep -c ' returns: ' "$said")" = 3/3 ]
+check "trace-cmd: each call" is "$(grep -c ' enters: ' "$said")/$(grep -c ' returns: ' "$said")" 3/3
 
 timeout 100 trace-cmd record -q -o "$output.dat" -e kprobes:enters -T $call >"$said" 2>&1
 timeout 100 trace-cmd report -i "$output.dat" >"$said" 2>&1

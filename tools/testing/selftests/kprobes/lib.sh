@@ -130,7 +130,8 @@ let_sleepers_fail() {	# DIRECTORY: of failslab or fail_page_alloc
 }
 
 has_config() {	# OPTION: it is y or m
-	zcat /proc/config.gz 2>/dev/null | grep -q "^CONFIG_$1=[ym]"
+	{ zcat /proc/config.gz || cat "/boot/config-$(uname -r)"; } 2>/dev/null |
+		grep -q "^CONFIG_$1=[ym]"
 }
 
 # The kprobes that come with Linux 6.12, which some tests would crash.
