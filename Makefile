@@ -82,7 +82,7 @@ disks: tree
 
 tools: disks
 	@dev/check/compare --reference build/obj/stock --ours build/obj/debian-disk tools \
-		--disk --memory 8G --timeout 5400
+		--disk --memory 8G --timeout 9000
 
 bench-debian: disks
 	@dev/kernel/disk stock-rt debian-disk

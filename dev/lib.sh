@@ -55,7 +55,8 @@ set_kernel() {	# NAME
 copy_modules() {	# DIRECTORY
 	mkdir -p "$1"
 	for file in read_text.h kprobe_bench.c kprobe_nest.c kprobe_scale.c; do
-		cp -u "$repo/samples/kprobes/$file" "$1"
+		cmp -s "$repo/samples/kprobes/$file" "$1/$file" ||
+			cp "$repo/samples/kprobes/$file" "$1"
 	done
 	echo "obj-m := kprobe_bench.o kprobe_nest.o kprobe_scale.o" >"$1/Makefile"
 }
