@@ -34,7 +34,7 @@ else
 	returns="p:kprobes/returns do_rmdir"
 fi
 
-plan 20
+plan 25
 check "an event is added at the entry" add_event 'p:kprobes/entry do_rmdir'
 check "an event is added inside the function" add_event_inside inside do_rmdir
 check "an event is added at the return" add_event "$returns"
@@ -55,8 +55,6 @@ check "ftrace is switched on" switch_ftrace 1
 check "all enabled events are hit" hits_of_call_are entry=1 inside=1 returns=1 late=1
 cd / || exit
 check "the disabled event is not hit" [ "$(hits other)" = "$seen" ]
-# ftrace disables itself if a function that was removed from a filter while ftrace was off
-# is never added again.
 check "the disabled event is enabled" enable_event other 1
 cd / || exit
 check "the event is hit after it was enabled" [ "$(hits other)" -gt "$seen" ]
@@ -80,3 +78,22 @@ check_not "ftrace calls no handler" \
 	grep -w 'do_rmdir\|set_fs_pwd\|do_nanosleep' $tracing/enabled_functions
 
 check "soon ftrace has no user" within 10 anchor_is_not_traced
+
+# With a flag that is left at a function, ftrace shuts down when it has no user again.
+add_event 'p:kprobes/first set_fs_pwd'
+add_event 'p:kprobes/second do_nanosleep'
+enable_event second 1
+enable_event first 1
+enable_event first 0
+check "ftrace is switched off again" switch_ftrace 0
+enable_event second 0
+check "events are removed with ftrace off" remove_events
+check "their user leaves" within 10 anchor_is_not_traced
+switch_ftrace 1
+add_event 'p:kprobes/entry do_rmdir'
+enable_event entry 1
+remove_events
+within 10 anchor_is_not_traced
+add_event 'p:kprobes/entry do_rmdir'
+check "an event is enabled after all had left" enable_event entry 1
+check "and is hit" hits_of_call_are entry=1
