@@ -19,7 +19,10 @@
 
 #include <asm/sections.h>
 
-/* For architectures whose kprobe_ftrace_handler() does not check the ftrace_ops. */
+/*
+ * For architectures whose kprobe_ftrace_handler() does not check the ftrace_ops. Without a
+ * site at @ip, csky looks for one before it.
+ */
 static notrace void __kprobes kprobe_ftrace_check_ops(unsigned long ip, unsigned long parent_ip,
 						      struct ftrace_ops *ops,
 						      struct ftrace_regs *fregs)
@@ -145,14 +148,11 @@ static bool is_registered(const struct ftrace_ops *ops)
 	return ops->flags & FTRACE_OPS_FL_ENABLED;
 }
 
-/* True if the filter of @plain_ops may have an address without a site. kprobe_mutex. */
-static bool filter_is_stale;
-
 /*
  * How long @plain_ops stays registered without addresses. To register it takes
- * milliseconds, and tools attach and detach one probe after the other. For @ipmodify_ops,
- * ftrace asks those whom it concerns only if it is registered or unregistered with the
- * addresses in its filter.
+ * milliseconds, and tools attach and detach one probe after the other. @ipmodify_ops does
+ * not: BPF trampolines make way for it when it is registered with their functions in
+ * its filter, see prepare_direct_functions_for_ipmodify(), and not when its filter changes.
  */
 #define IDLE_TIME	HZ
 
@@ -164,13 +164,6 @@ static void unregister_idle_work(struct work_struct *work)
 }
 
 static DECLARE_DELAYED_WORK(idle_work, unregister_idle_work);
-
-static int kprobe_ftrace_unregister(struct ftrace_ops *ops)
-{
-	if (ops == &plain_ops)
-		filter_is_stale = false;
-	return unregister_ftrace_function(ops);
-}
 
 static int kprobe_ftrace_add_ips(struct ftrace_ops *ops, struct site_ips *set)
 {
@@ -185,33 +178,29 @@ static int kprobe_ftrace_add_ips(struct ftrace_ops *ops, struct site_ips *set)
 	err = err ?: ftrace_set_filter_ips(ops, set->ip, set->count, 0, 0);
 	if (!err && !is_registered(ops))
 		err = register_ftrace_function(ops);
+	/* It may have shut down meanwhile, before it changed the calls. */
+	if (!err && READ_ONCE(kprobe_ftrace_disabled))
+		err = -ENODEV;
 	if (!err)
 		*ops_count(ops) += set->count;
 	return err;
 }
 
-/* A failed update is not retried: a call for another ops than the site's is ignored. */
+/* Only an ftrace that has shut down refuses that: the filter has the anchor, too. */
 static void kprobe_ftrace_remove_ips(struct ftrace_ops *ops, unsigned long *ip, unsigned int n)
 {
 	unsigned int *count = ops_count(ops);
-	bool last = *count == n, may_idle = ops == &plain_ops && !filter_is_stale;
-	int err = 0;
 
 	if (!n || READ_ONCE(kprobe_ftrace_disabled))
 		return;
 	*count -= n;
-	if (!last || may_idle)
-		err = ftrace_set_filter_ips(ops, ip, n, 1, 0);
-	/* That needs no memory. */
-	if (last && (err || !may_idle))
-		err = kprobe_ftrace_unregister(ops);
-	else if (last)
+	if (!*count && ops == &ipmodify_ops) {
+		unregister_ftrace_function(ops);
+		return;
+	}
+	ftrace_set_filter_ips(ops, ip, n, 1, 0);
+	if (!*count)
 		mod_delayed_work(system_wq, &idle_work, IDLE_TIME);
-	else if (err && ops == &plain_ops)
-		filter_is_stale = true;
-	if (err)
-		pr_warn_ratelimited("ftrace keeps calling for %u functions (%pe): unregister all probes to end these calls\n",
-				    n, ERR_PTR(err));
 }
 
 static void kprobe_ftrace_remove_set(struct ftrace_ops *ops, struct site_ips *set)
@@ -226,9 +215,9 @@ static void sites_set_ops(struct list_head *batch)
 	list_for_each_entry(site, batch, batch) {
 		if (!kprobe_ftrace(&site->kp))
 			continue;
-		if (site->ops)
-			site->claimed = site_needs_claim(site);
-		else
+		if (site_needs_claim(site))
+			site->claimed = true;
+		else if (!site->ops)
 			WRITE_ONCE(site->ops, site_wanted_ops(site));
 	}
 }
@@ -268,8 +257,8 @@ int ftrace_arm_sites(struct list_head *batch)
  * ftrace_relax_sites() - Release claims that are no longer needed
  * @batch: Sites of all kinds.
  *
- * A site that was armed with IPMODIFY excludes rivals until it is disarmed. A claim
- * that cannot be released for lack of memory is harmless to hits.
+ * A site that was armed with IPMODIFY excludes rivals until it is disarmed. Without memory
+ * a claim stays until then, too.
  *
  * Context: Process context, kprobe_mutex held.
  */
