@@ -72,7 +72,11 @@ static noinstr void kprobe_ftrace_other_hit(unsigned long ip,
 noinstr void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	/* arch_ftrace_get_regs() without its check: the registers are complete. */
+	/*
+	 * arch_ftrace_get_regs() without its check. The registers are complete, unless a
+	 * task was preempted in ftrace_caller() while this ops became the only one: then
+	 * those that calls preserve are not, as ftrace does not ask either.
+	 */
 	struct pt_regs *regs = (struct pt_regs *)fregs;
 	struct kprobe *kp;
 
