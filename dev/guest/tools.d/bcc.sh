@@ -18,7 +18,7 @@ has_begun() {
 }
 
 start() {	# TOOL [ARGUMENT...]
-	timeout 600 env --default-signal=INT "$@" >"$said" 2>&1 &
+	timeout -k 60 600 env --default-signal=INT "$@" >"$said" 2>&1 &
 	tool_pid=$!
 	within 200 has_begun
 	sleep 3
