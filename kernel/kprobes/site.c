@@ -157,13 +157,18 @@ static size_t table_bytes(unsigned long size)
 	return struct_size_t(struct kprobe_table, slot, size + 1);
 }
 
-/* A little more than a power of two, of which kmalloc() would make the next one. */
+/*
+ * A little more than a power of two, of which kmalloc() would make the next one. Without an
+ * MMU, is_vmalloc_addr() does not know what vmalloc() returns.
+ */
 static struct kprobe_table *table_alloc(unsigned long size)
 {
 	struct kprobe_table *table = alloc_pages_exact(table_bytes(size), GFP_KERNEL |
 						       __GFP_NORETRY | __GFP_NOWARN);
 
-	return table ?: vmalloc(table_bytes(size));
+	if (!table && IS_ENABLED(CONFIG_MMU))
+		table = vmalloc(table_bytes(size));
+	return table;
 }
 
 static void table_free_rcu(struct rcu_head *rcu)
