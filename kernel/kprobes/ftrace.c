@@ -190,16 +190,17 @@ static int kprobe_ftrace_add_ips(struct ftrace_ops *ops, struct site_ips *set)
 static void kprobe_ftrace_remove_ips(struct ftrace_ops *ops, unsigned long *ip, unsigned int n)
 {
 	unsigned int *count = ops_count(ops);
+	int err;
 
 	if (!n || READ_ONCE(kprobe_ftrace_disabled))
 		return;
 	*count -= n;
-	if (!*count && ops == &ipmodify_ops) {
-		unregister_ftrace_function(ops);
-		return;
-	}
-	ftrace_set_filter_ips(ops, ip, n, 1, 0);
-	if (!*count)
+	if (!*count && ops == &ipmodify_ops)
+		err = unregister_ftrace_function(ops);
+	else
+		err = ftrace_set_filter_ips(ops, ip, n, 1, 0);
+	WARN_ON_ONCE(err && !READ_ONCE(kprobe_ftrace_disabled));
+	if (!*count && ops == &plain_ops)
 		mod_delayed_work(system_wq, &idle_work, IDLE_TIME);
 }
 
