@@ -88,12 +88,12 @@ enable_event first 0
 check "ftrace is switched off again" switch_ftrace 0
 enable_event second 0
 check "events are removed with ftrace off" remove_events
-check "their user leaves" within 10 anchor_is_not_traced
+sleep 2	# their user leaves, too
 switch_ftrace 1
 add_event 'p:kprobes/entry do_rmdir'
 enable_event entry 1
 remove_events
-within 10 anchor_is_not_traced
+check "ftrace has no user again" within 10 anchor_is_not_traced
 add_event 'p:kprobes/entry do_rmdir'
 check "an event is enabled after all had left" enable_event entry 1
 check "and is hit" hits_of_call_are entry=1
