@@ -152,11 +152,8 @@ int kprobes_apply(struct list_head *batch)
  */
 void kprobes_apply_removal(struct list_head *batch)
 {
-	struct kprobe_site *site, *next;
-
 	if (WARN_ON_ONCE(kprobes_apply(batch)))
-		list_for_each_entry_safe(site, next, batch, batch)
-			list_del_init(&site->batch);
+		sites_leave_batch(batch);
 }
 
 /* kprobes_enabled() - True if the debugfs knob "enabled" is on */

@@ -55,7 +55,7 @@ bool kprobe_ftrace_disabled __read_mostly;
  */
 void kprobe_ftrace_kill(void)
 {
-	/* Pairs with the READ_ONCE() in kprobe_ftrace_remove_ips(). Nothing is ordered. */
+	/* Pairs with each READ_ONCE() in this file. Nothing is ordered. */
 	WRITE_ONCE(kprobe_ftrace_disabled, true);
 }
 

@@ -17,7 +17,7 @@
  */
 void kprobes_lose_text(unsigned long start, unsigned long end)
 {
-	struct kprobe_site *site, *next;
+	struct kprobe_site *site;
 	LIST_HEAD(armed);
 
 	lockdep_assert_held(&kprobe_mutex);
@@ -25,8 +25,7 @@ void kprobes_lose_text(unsigned long start, unsigned long end)
 		if (site_is_armed(site))
 			site_add_to_batch(site, &armed);
 	disarm_sites(&armed);
-	list_for_each_entry_safe(site, next, &armed, batch)
-		list_del_init(&site->batch);
+	sites_leave_batch(&armed);
 	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
 		if (site->state != SITE_GONE)
 			site_lose_text(site);

@@ -100,6 +100,14 @@ static inline void site_add_to_batch(struct kprobe_site *site, struct list_head 
 		list_add_tail(&site->batch, batch);
 }
 
+static inline void sites_leave_batch(struct list_head *batch)
+{
+	struct kprobe_site *site, *next;
+
+	list_for_each_entry_safe(site, next, batch, batch)
+		list_del_init(&site->batch);
+}
+
 /* site.c */
 void sites_init(void);
 int site_reserve(unsigned int count);
