@@ -5,7 +5,7 @@ export PYTHONUNBUFFERED=1
 
 # Three lines match.
 said_thrice() {	# REGEX
-	[ "$(grep -cE -- "$1" "$said")" = 3 ] || { cat "$said"; return 1; }
+	is "$(grep -cE -- "$1" "$said")" 3
 }
 
 has_ended() {
