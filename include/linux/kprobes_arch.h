@@ -136,6 +136,11 @@ struct optimized_kprobe {
 	struct arch_optimized_insn optinsn;
 };
 
+/* How many bytes away a site may be in the way of another one's jump, other than by its own. */
+#ifndef KPROBE_JUMP_REACH
+#define KPROBE_JUMP_REACH	0
+#endif
+
 void opt_pre_handler(struct kprobe *p, struct pt_regs *regs);
 kprobe_opcode_t *get_optinsn_slot_for(struct kprobe *owner);
 kprobe_opcode_t *get_optinsn_slot(void);

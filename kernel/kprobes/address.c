@@ -154,7 +154,8 @@ static bool is_cfi_preamble(unsigned long addr)
  * Context: Process context with text_mutex held.
  * Return: 0 if an instruction starts at @addr, with *@pos set to @addr; -EILSEQ if
  *	none does, with *@pos after @addr if the text up to there could be decoded; -EINVAL
- *	if it is part of a sequence that must not change.
+ *	if it is part of a sequence that must not change; -EBUSY if the jump of another site
+ *	uses it.
  */
 int __weak arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr)
 {
@@ -175,6 +176,8 @@ static int kprobe_check_boundary(struct kprobe_address *where, struct insn_curso
 	if (err == -EINVAL)
 		return kprobe_refuse(where, err,
 				     "part of code that others read or patch as a whole");
+	if (err == -EBUSY)
+		return kprobe_refuse(where, -EINVAL, "padding with a jump for another probe");
 	return err;
 }
 

@@ -241,6 +241,7 @@ static inline int arch_prepare_kprobe_ftrace(struct kprobe *p)
 #ifdef CONFIG_OPTPROBES
 void optimizer_consider(struct kprobe_site *site);
 void optimizer_neighbours_left(struct list_head *batch);
+void optimizer_site_left(unsigned long addr);
 void unoptimize_sites(struct list_head *batch);
 void disarm_jumps(struct list_head *batch, struct list_head *restored);
 void unoptimize_unsuitable(struct list_head *batch);
@@ -252,6 +253,7 @@ bool optimizer_try_jump(struct kprobe_site *site, const char **no_jump);
 #else
 static inline void optimizer_consider(struct kprobe_site *site) { }
 static inline void optimizer_neighbours_left(struct list_head *batch) { }
+static inline void optimizer_site_left(unsigned long addr) { }
 static inline void unoptimize_sites(struct list_head *batch) { }
 static inline void disarm_jumps(struct list_head *batch, struct list_head *restored) { }
 static inline void unoptimize_unsuitable(struct list_head *batch) { }

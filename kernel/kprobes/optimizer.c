@@ -301,18 +301,20 @@ static void sites_prepare_detours(struct list_head *sites)
 	struct kprobe_site *site, *next;
 	int err;
 
-	guard(kprobe_text)();
 	list_for_each_entry_safe(site, next, sites, batch) {
-		err = site_prepare_detour(site);
+		/* Not for all of them: it may take a millisecond. */
+		scoped_guard(kprobe_text)
+			err = site_prepare_detour(site);
 		if (!err)
 			continue;
 		list_del_init(&site->batch);
 		site_refuse_jump(site, err);
 	}
-	if (!list_empty(sites)) {
-		optimizer.retry_delay = RETRY_DELAY;
-		arch_sync_kprobes();
-	}
+	if (list_empty(sites))
+		return;
+	optimizer.retry_delay = RETRY_DELAY;
+	guard(kprobe_text)();
+	arch_sync_kprobes();
 }
 
 /*
@@ -581,6 +583,24 @@ void optimizer_neighbours_left(struct list_head *batch)
 	}
 }
 
+/**
+ * optimizer_site_left() - Reconsider sites that may have lacked what another one used
+ * @addr: The address of the site that is being freed.
+ *
+ * For an architecture whose jumps need more than the text that they displace.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void optimizer_site_left(unsigned long addr)
+{
+	unsigned long end = addr + KPROBE_JUMP_REACH;
+	struct kprobe_site *site = site_first_in(addr - KPROBE_JUMP_REACH, end);
+
+	for (; site; site = site_next_in(site, end))
+		if (site->unfit && site->unfit != -EEXIST)
+			optimizer_consider(site);
+}
+
 /* --------------------------------------------- waiting, statistics, knob */
 
 /**
@@ -683,8 +703,8 @@ bool optimizer_try_jump(struct kprobe_site *site, const char **no_jump)
 		return true;
 	}
 	if (!unfit) {
-		guard(kprobe_text)();
-		unfit = site_prepare_detour(site);
+		scoped_guard(kprobe_text)
+			unfit = site_prepare_detour(site);
 		if (!has_detour)
 			arch_remove_optimized_kprobe(&site->op);
 	}

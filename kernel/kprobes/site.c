@@ -514,6 +514,7 @@ static void site_free(struct kprobe_site *site)
 	if (!list_empty(&site->kp.list))
 		return;
 	site_unlink(site);
+	optimizer_site_left(site_addr(site));
 	kfree_rcu(site, rcu);
 }
 

@@ -33,6 +33,16 @@ static void expect_text(struct kunit *test, const struct snippet *snippet, unsig
 			   TEXT_BYTES - changed);
 }
 
+/* However the text is patched: a jump of two bytes does not end the instruction. */
+static void expect_no_insn_after_first_byte(struct kunit *test, const struct snippet *snippet)
+{
+	for (s32 offset = 1; offset < snippet->length; offset++) {
+		struct kprobe kp = { .addr = (kprobe_opcode_t *)insn_text(snippet) + offset };
+
+		KUNIT_EXPECT_EQ(test, register_kprobe(&kp), -EILSEQ);
+	}
+}
+
 static void assert_jump(struct kunit *test, const struct snippet *snippet, const struct kprobe *kp)
 {
 	if (boot_cpu_has(X86_FEATURE_RETPOLINE_LFENCE) && !strcmp(snippet->name, "call_reg_last"))
@@ -45,14 +55,17 @@ static void displaced_insns_do_the_same(struct kunit *test)
 	const struct snippet *snippet = test->param_value;
 	const struct cpu_state *expected = kpt_unprobed_states(test, snippet);
 	struct kprobe *a = kpt_snippet_probe('a', snippet, false);
+	bool relayed = snippet >= kprobes_test_relayed;
 
 	keep_text(snippet);
 	ASSERT_REGISTERED(test, a);
 	assert_jump(test, snippet, a);
-	KUNIT_EXPECT_EQ(test, *insn_text(snippet), JMP32_INSN_OPCODE);
-	expect_text(test, snippet, JMP32_INSN_SIZE);
+	KUNIT_EXPECT_EQ(test, *insn_text(snippet),
+			relayed ? JMP8_INSN_OPCODE : JMP32_INSN_OPCODE);
+	expect_text(test, snippet, relayed ? JMP8_INSN_SIZE : JMP32_INSN_SIZE);
 	kpt_expect_same(test, snippet, expected, false);
 	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
+	expect_no_insn_after_first_byte(test, snippet);
 
 	unregister_kprobe(a);
 	expect_text(test, snippet, 0);

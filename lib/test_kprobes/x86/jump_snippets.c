@@ -13,6 +13,8 @@
 	__SNIPPET(table, "kprobes_test_opt_", name, before, insn, after, "0")
 
 #define FITTING(name, before, insn, after)	JUMP_SNIPPET("fit", name, before, insn, after)
+#define RELAYED(name, before, insn, after)				\
+	FITTING(name, before, insn, after "\n .skip 40, 0xcc\n")
 #define REFUSED(name, before, insn, after)	JUMP_SNIPPET("unfit", name, before, insn, after)
 
 /* Objtool cannot validate the stack of each snippet. */
@@ -64,9 +66,9 @@
 #define PER_CPU_ADDRESS(var)	var
 #endif
 
-/* If cx is 1, go to the address in TEMP. */
+/* If cx is 7, which it never is, go to the address in TEMP. */
 #define GO_TO_TEMP							\
-	"cmp $1, %ecx\n"						\
+	"cmp $7, %ecx\n"						\
 	"jne 3f\n"							\
 	"push " TEMP "\n"						\
 	RETURN								\
@@ -156,20 +158,25 @@ FITTING("pointer_to_after", ".pushsection .rodata\n" WORD("", "4f") ".popsection
 FITTING("fixup_elsewhere", "3: mov (" DI "), " BX, PROBED,
 	FOLLOWING RETURN "int3\n 4:" RETURN _ASM_EXTABLE(3b, 4b));
 
-/* Branches to a displaced instruction other than the first. */
-REFUSED("jcc_back", "", PROBED, FOLLOWING "dec " CX "\n jg 1b\n" RETURN);
-REFUSED("jcc_near_back", "", PROBED, FOLLOWING "dec " CX "\n {disp32} jg 1b\n" RETURN);
-REFUSED("jmp_back", "", PROBED, FOLLOWING "dec " CX "\n jle 2f\n jmp 1b\n 2:" RETURN);
-REFUSED("jmp_near_back", "", PROBED,
+SNIPPET_TABLE_LABEL("fit", "relayed");
+
+/*
+ * Branches to an instruction that a jump of five bytes would displace, other than the first.
+ * One of two bytes displaces the first one only.
+ */
+RELAYED("jcc_back", "", PROBED, FOLLOWING "dec " CX "\n jg 1b\n" RETURN);
+RELAYED("jcc_near_back", "", PROBED, FOLLOWING "dec " CX "\n {disp32} jg 1b\n" RETURN);
+RELAYED("jmp_back", "", PROBED, FOLLOWING "dec " CX "\n jle 2f\n jmp 1b\n 2:" RETURN);
+RELAYED("jmp_near_back", "", PROBED,
 	FOLLOWING "dec " CX "\n jle 2f\n {disp32} jmp 1b\n 2:" RETURN);
-REFUSED("jcc_forward", "cmp $1, %ecx\n je 1f", PROBED, FOLLOWING RETURN);
-REFUSED("loop_back", "inc " CX, PROBED, FOLLOWING "loop 1b\n" RETURN);
-REFUSED("jcxz_forward", JCXZ " 1f", PROBED, FOLLOWING RETURN);
-REFUSED("call_back", "", PROBED,
+RELAYED("jcc_forward", "cmp $7, %ecx\n je 1f", PROBED, FOLLOWING RETURN);
+RELAYED("loop_back", "inc " CX, PROBED, FOLLOWING "loop 1b\n" RETURN);
+RELAYED("jcxz_forward", "inc " CX "\n " JCXZ " 1f", PROBED, FOLLOWING RETURN);
+RELAYED("call_back", "", PROBED,
 	FOLLOWING "dec " CX "\n js 2f\n"
 	"999: .pushsection .discard.intra_function_calls\n .long 999b\n .popsection\n"
 	"call 1b\n 2:" RETURN UNVALIDATED);
-REFUSED("from_cold_part", "cmp $1, %ecx\n je .Lkprobes_test_cold", PROBED,
+RELAYED("from_cold_part", "cmp $7, %ecx\n je .Lkprobes_test_cold", PROBED,
 	".Lkprobes_test_warm: " ADD_ONE "\n" RETURN UNVALIDATED);
 
 /* The part of that function that another symbol covers. */
@@ -192,31 +199,31 @@ REFUSED("endbr", "", "nop",
 	".pushsection .rodata\n .long 1b - .\n .popsection\n" RETURN);
 REFUSED("probed_endbr", "nop", "endbr64",
 	FOLLOWING ".pushsection .rodata\n .long 881b - .\n .popsection\n" RETURN);
-REFUSED("label", JUMP_LABEL("1f"), PROBED, FOLLOWING RETURN);
-REFUSED("fixup", "3: mov (" DI "), " BX, PROBED, FOLLOWING RETURN _ASM_EXTABLE(3b, 1b));
-REFUSED("lea", "lea " AT("1f") ", " TEMP "\n" GO_TO_TEMP, PROBED,
+RELAYED("label", JUMP_LABEL("1f"), PROBED, FOLLOWING RETURN);
+RELAYED("fixup", "3: mov (" DI "), " BX, PROBED, FOLLOWING RETURN _ASM_EXTABLE(3b, 1b));
+RELAYED("lea", "lea " AT("1f") ", " TEMP "\n" GO_TO_TEMP, PROBED,
 	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
-REFUSED("mov", "mov $1f, " TEMP "\n" GO_TO_TEMP, PROBED,
+RELAYED("mov", "mov $1f, " TEMP "\n" GO_TO_TEMP, PROBED,
 	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
 #ifdef CONFIG_X86_64
-REFUSED("movabs", "movabs $1f, " TEMP "\n" GO_TO_TEMP, PROBED,
+RELAYED("movabs", "movabs $1f, " TEMP "\n" GO_TO_TEMP, PROBED,
 	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
 #endif
-REFUSED("push", "push $1f\n pop " TEMP "\n" GO_TO_TEMP, PROBED,
+RELAYED("push", "push $1f\n pop " TEMP "\n" GO_TO_TEMP, PROBED,
 	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
-REFUSED("rodata",
+RELAYED("rodata",
 	".pushsection .rodata\n" WORD("4:", "1f") ".popsection\n"
 	"mov " AT("4b") ", " TEMP "\n" GO_TO_TEMP, PROBED,
 	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
-REFUSED("ro_after_init",
+RELAYED("ro_after_init",
 	".pushsection .data..ro_after_init, \"aw\"\n" WORD("4:", "1f") ".popsection\n"
 	"mov " AT("4b") ", " TEMP "\n" GO_TO_TEMP, PROBED,
 	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
-REFUSED("data",
+RELAYED("data",
 	".pushsection .data\n" WORD("4:", "1f") ".popsection\n"
 	"mov " AT("4b") ", " TEMP "\n" GO_TO_TEMP, PROBED,
 	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
-REFUSED("symbol", "cmp $1, %ecx\n je kprobes_test_inner_symbol", PROBED,
+RELAYED("symbol", "cmp $7, %ecx\n je kprobes_test_inner_symbol", PROBED,
 	"kprobes_test_inner_symbol: " ADD_ONE "\n" RETURN UNVALIDATED);
 
 /* Code that is never run: an indirect jump could go anywhere. */
@@ -232,24 +239,31 @@ REFUSED("thunk", NEVER("push " BX "\n jmp " TEMP_THUNK), PROBED,
 	FOLLOWING RETURN UNVALIDATED);
 #endif
 
-/* Instructions that cannot run in a detour. */
-REFUSED("call_middle", CALLEE_TO_BX, "push " DX,
+/* Instructions that cannot run in a detour. A jump of two bytes leaves some in place. */
+RELAYED("call_middle", CALLEE_TO_BX, "push " DX,
 	INDIRECT "call *" BX "\n pop " DX "\n " ADD_ONE "\n" RETURN);
 #ifdef CONFIG_X86_32
 REFUSED("call_stack", "push $kprobes_test_callee", INDIRECT "call *(%esp)",
 	"pop %ebx\n" ADD_ONE "\n" RETURN);
-REFUSED("call_stack_last", "push $kprobes_test_callee", ADD_ONE,
+RELAYED("call_stack_last", "push $kprobes_test_callee", ADD_ONE,
 	INDIRECT "call *(%esp)\n pop %ebx\n" RETURN);
 #endif
-REFUSED("return_of_call", CALLEE_TO_BX, INDIRECT "call *" BX,
+RELAYED("return_of_call", CALLEE_TO_BX, INDIRECT "call *" BX,
 	FOLLOWING RETURN);
-REFUSED("loop", "", PROBED, "loop 4f\n " ADD_ONE "\n 4:" RETURN);
-REFUSED("jcxz", "", PROBED, JCXZ " 4f\n " ADD_ONE "\n 4:" RETURN);
-REFUSED("trap", "stc", "jc 4f", "ud2\n nop\n 4:" RETURN);
+RELAYED("loop", "", PROBED, "loop 4f\n " ADD_ONE "\n 4:" RETURN);
+RELAYED("jcxz", "", PROBED, JCXZ " 4f\n " ADD_ONE "\n 4:" RETURN);
+RELAYED("trap", "stc", "jc 4f", "ud2\n nop\n 4:" RETURN);
 REFUSED("extable_first", "", "mov (" DI "), " BX,
 	ADD_ONE "\n" RETURN "int3\n 4:" RETURN _ASM_EXTABLE(881b, 4b));
-REFUSED("extable_last", "", PROBED,
+RELAYED("extable_last", "", PROBED,
 	"3: mov (" DI "), " BX "\n" RETURN "int3\n 4:" RETURN _ASM_EXTABLE(3b, 4b));
+
+/* A jump of two bytes is too long, too. */
+REFUSED("narrow_branch", "", "nop", FOLLOWING "dec " CX "\n jg 1b\n" RETURN);
+REFUSED("narrow_loop", "", "nop", "loop 4f\n " ADD_ONE "\n 4:" RETURN);
+REFUSED("narrow_fixup", "", "nop",
+	"3: mov (" DI "), " BX "\n" RETURN "int3\n 4:" RETURN _ASM_EXTABLE(3b, 4b));
+REFUSED("narrow_function", "", "nop", "kprobes_test_other_function:" RETURN UNVALIDATED);
 
 /* Handlers cannot run with all segments that these functions load. */
 #ifdef CONFIG_X86_32
@@ -268,11 +282,11 @@ REFUSED("lfs", "mov %fs, 4(%esi)\n lfs (%esi), %ebx", PROBED, FOLLOWING RETURN);
 #endif
 
 /* Text that is not the function's, or that others patch. */
-REFUSED("next_function", "", PROBED, RETURN "kprobes_test_next_function:" RETURN UNVALIDATED);
+RELAYED("next_function", "", PROBED, RETURN "kprobes_test_next_function:" RETURN UNVALIDATED);
 REFUSED("label_inside", "", "nop", JUMP_LABEL("4f") FOLLOWING "4:" RETURN);
-REFUSED("label_last", "", PROBED, JUMP_LABEL("4f") FOLLOWING "4:" RETURN);
+RELAYED("label_last", "", PROBED, JUMP_LABEL("4f") FOLLOWING "4:" RETURN);
 #if defined(CONFIG_HAVE_STATIC_CALL_INLINE) && defined(MODULE)
-REFUSED("static_call", "push " SI, PROBED, "call __SCT__kprobes_test_call\n pop " SI "\n" RETURN);
+RELAYED("static_call", "push " SI, PROBED, "call __SCT__kprobes_test_call\n pop " SI "\n" RETURN);
 #endif
 #ifdef CONFIG_FTRACE_MCOUNT_USE_CC
 REFUSED("ftrace", "", "nop",

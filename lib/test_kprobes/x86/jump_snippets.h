@@ -22,7 +22,8 @@
 
 DECLARE_STATIC_KEY_FALSE(kprobes_test_flipped_key);
 
-extern const struct snippet kprobes_test_fit[], kprobes_test_fit_end[];
+/* From kprobes_test_relayed on there is room for a jump of two bytes only, and padding. */
+extern const struct snippet kprobes_test_fit[], kprobes_test_relayed[], kprobes_test_fit_end[];
 extern const struct snippet kprobes_test_unfit[], kprobes_test_unfit_end[];
 
 /* Its instructions add dx to ax, and then 1. */

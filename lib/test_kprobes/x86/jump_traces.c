@@ -25,6 +25,16 @@ KPT_ASM_FUNCTION(kprobes_test_calling,
 		 "pop " BX "\n"
 		 RETURN);
 
+KPT_ASM_FUNCTION(kprobes_test_narrow,
+		 "push " BX "\n"
+		 "lea 1(" ARG1 "), " BX "\n"
+		 "1:	mov " BX ", " AX "\n"
+		 "cmp %eax, %eax\n"
+		 "jne 1b\n"
+		 "pop " BX "\n"
+		 RETURN
+		 ".skip 32, 0xcc\n");
+
 #ifdef CONFIG_UNWINDER_ORC
 /* Return @arg + 1. The frame is found from r10, as in functions that align their stack. */
 u64 kprobes_test_aligned(u64 arg);
@@ -65,6 +75,16 @@ static noinline __noclone u64 kprobes_test_calling_middle(u64 arg)
 	return kprobes_test_calling(arg) + 1;
 }
 
+static noinline __noclone u64 kprobes_test_narrow_middle(u64 arg)
+{
+	return kprobes_test_narrow(arg) + 1;
+}
+
+static const char * const narrow_callers[] = {
+	"kprobes_test_narrow", FRAMELESS_CALL_BY("kprobes_test_narrow_middle")
+	"call_traced_insn", NULL
+};
+
 static const char * const frame_callers[] = {
 	"kprobes_test_frame", FRAMELESS_CALL_BY("kprobes_test_middle") "call_traced_insn", NULL
 };
@@ -80,11 +100,15 @@ static const char * const calling_callers[] = {
 #define CALLING(where)							\
 	{ "kprobes_test_calling", where,				\
 	  kprobes_test_calling, kprobes_test_calling_middle, calling_callers }
+#define NARROW(where)							\
+	{ "kprobes_test_narrow", where,					\
+	  kprobes_test_narrow, kprobes_test_narrow_middle, narrow_callers }
 
 static const struct traced_insn traced_insns[] = {
 	FRAME(0), FRAME(1), FRAME(2 + REX_SIZE), FRAME(5 + 2 * REX_SIZE),
 	CALLING(0), CALLING(1), CALLING(4 + REX_SIZE), CALLING(5 + REX_SIZE),
 	CALLING(8 + 2 * REX_SIZE), CALLING(13 + 2 * REX_SIZE),
+	NARROW(1),
 	ALIGNED(0) ALIGNED(5) ALIGNED(9) ALIGNED(13)
 };
 

@@ -24,6 +24,9 @@ struct traced_insn {
 /* Return @arg + 1. A jump at one of the first instructions displaces the call. */
 u64 kprobes_test_calling(u64 arg);
 
+/* Return @arg + 1. A jump at the second instruction must not displace the third. */
+u64 kprobes_test_narrow(u64 arg);
+
 const void *kpt_traced_insn_gen_params(const void *prev, char *desc);
 struct kprobe *kpt_register_traced_insn(struct kunit *test, char name);
 void kpt_go_after_second_push(struct pt_regs *regs);

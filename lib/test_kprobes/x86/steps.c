@@ -261,12 +261,22 @@ static void trace_at_each_insn_shows_real_callers(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, steps.in_trampoline);
 }
 
-static unsigned long jump_target(const struct kprobe *a)
+static const u8 *jump_target(const u8 *jump)
 {
 	s32 offset;
 
-	memcpy(&offset, a->addr + 1, sizeof(offset));
-	return (unsigned long)a->addr + JMP32_INSN_SIZE + offset;
+	if (*jump == JMP8_INSN_OPCODE)
+		return jump + JMP8_INSN_SIZE + *(s8 *)(jump + 1);
+	memcpy(&offset, jump + 1, sizeof(offset));
+	return jump + JMP32_INSN_SIZE + offset;
+}
+
+/* A jump of two bytes leads to one of five. */
+static unsigned long detour_of(const struct kprobe *a)
+{
+	const u8 *target = jump_target(a->addr);
+
+	return (unsigned long)(*a->addr == JMP8_INSN_OPCODE ? jump_target(target) : target);
 }
 
 /* Handlers preserve no register but those that C functions do. */
@@ -283,7 +293,7 @@ static void step_through_detour(struct kunit *test, const struct kprobe *a, cons
 {
 	const struct traced_insn *insn = test->param_value;
 
-	KUNIT_EXPECT_EQ(test, step_through(test, insn->function, ARG, jump_target(a)), ARG + 1);
+	KUNIT_EXPECT_EQ(test, step_through(test, insn->function, ARG, detour_of(a)), ARG + 1);
 	KUNIT_EXPECT_STREQ(test, kpt_journal, events);
 	KUNIT_EXPECT_GT(test, steps.in_detour, 30);
 	KUNIT_EXPECT_GT(test, steps.in_copies, IS_ENABLED(CONFIG_X86_64) ? 17 : 12);
@@ -345,14 +355,14 @@ static void trace_at_each_insn_after_changed_path_shows_callers(struct kunit *te
 
 	skip_unless_stack_is_walked(test);
 	a = kpt_register_go_after_second_push(test, step_after_second_push);
-	KUNIT_EXPECT_EQ(test, step_through(test, kprobes_test_calling, ARG, jump_target(a)),
+	KUNIT_EXPECT_EQ(test, step_through(test, kprobes_test_calling, ARG, detour_of(a)),
 			ARG + 1);
 	KUNIT_EXPECT_STREQ(test, kpt_journal, "a");
 
 	c->offset = a->offset;
 	ASSERT_REGISTERED(test, c);
 	ASSERT_OPTIMIZED(test, a);
-	KUNIT_EXPECT_EQ(test, step_through(test, kprobes_test_calling, ARG, jump_target(a)),
+	KUNIT_EXPECT_EQ(test, step_through(test, kprobes_test_calling, ARG, detour_of(a)),
 			ARG + 1);
 	KUNIT_EXPECT_STREQ(test, kpt_journal, "ca");
 }

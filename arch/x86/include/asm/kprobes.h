@@ -145,6 +145,9 @@ struct kprobe_ctlblk {
  * @post:	Its second half for use with post handlers, or NULL.
  * @direct:	The number of the probe whose handler is called directly, or 0.
  * @size:	The number of bytes of displaced instructions.
+ * @relay:	Distance in bytes from the end of a jump of two bytes to its relay, see
+ *		relay.c; 0 if the jump has five.
+ * @unpadded:	No padding for a relay is in reach. Is valid without a detour, too.
  * @rest:	Offset in bytes of the copy of the second instruction from that of the
  *		first; 0 if there is only one.
  * @copies:	Such an offset for each byte but the first that the jump overwrites; 0 if
@@ -156,10 +159,20 @@ struct arch_optimized_insn {
 	kprobe_opcode_t *post;
 	u32 direct;
 	u8 size;
+	s8 relay;
+	bool unpadded;
 	u8 rest;
 	u8 copies[JMP32_INSN_SIZE - 1];
 	u8 code[MAX_OPTIMIZED_LENGTH];
 };
+
+/* More bytes than two sites are apart whose jumps could use the same padding. */
+#define KPROBE_JUMP_REACH	300
+
+static inline unsigned int kprobe_jump_size(const struct arch_optimized_insn *op)
+{
+	return op->relay ? JMP8_INSN_SIZE : JMP32_INSN_SIZE;
+}
 
 void arch_remove_kprobe(struct kprobe *p);
 

@@ -446,6 +446,31 @@ int branches_check(unsigned long addr, unsigned int size)
 }
 
 /**
+ * branches_reach() - Check if a branch may lead to one of some bytes
+ * @addr: The address of the first byte.
+ * @size: The number of bytes, not 0.
+ * @text: An address in the text that must contain the bytes.
+ *
+ * Context: Process; kprobe_mutex is held.
+ * Return: false if no branch leads to any of the bytes, no jump label and no static call
+ *	   patches them, and they are in the text of @text, whose index is complete;
+ *	   else true.
+ */
+bool branches_reach(unsigned long addr, unsigned int size, unsigned long text)
+{
+	const struct text_index *index = text_index_find(text);
+	const struct branch_map *map;
+	unsigned long offset;
+
+	if (!index || index->step != LEARNED)
+		return true;
+	map = &index->map;
+	offset = addr - map->start;
+	return offset >= map->size || size > map->size - offset ||
+	       find_next_bit(map->bits, offset + size, offset) < offset + size;
+}
+
+/**
  * branches_forget() - Free the index of a module that is being unloaded
  * @mod: The module.
  *

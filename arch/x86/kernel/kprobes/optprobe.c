@@ -4,7 +4,8 @@
  *
  * A detour is a copy of the template in detour.S, which calls the handlers,
  * followed by copies of the displaced instructions and a jump back to the text after
- * them. It stays valid when the probes of its site change, except that post handlers
+ * them. Where a jump of five bytes is not possible, one of two bytes may be, see relay.c. A
+ * detour stays valid when the probes of its site change, except that post handlers
  * need a detour with a second half. The direct call of one probe's handler is a short
  * cut.
  */
@@ -21,6 +22,7 @@
 #include "branches.h"
 #include "detour.h"
 #include "hit.h"
+#include "relay.h"
 #include "relocate.h"
 #include "text.h"
 
@@ -171,8 +173,11 @@ static bool has_guarded_insn(const u8 *code, unsigned int size)
 	return false;
 }
 
-/* Read the bytes that a jump displaces. Returns their number, or why there is no jump. */
-static int read_displaced_text(u8 *code, unsigned long addr)
+/*
+ * Read the bytes that a jump of @jump_size bytes displaces. Returns their number, or why
+ * there is no jump.
+ */
+static int read_displaced_text(u8 *code, unsigned long addr, unsigned int jump_size)
 {
 	unsigned long function_size, offset;
 	int size, err;
@@ -181,7 +186,7 @@ static int read_displaced_text(u8 *code, unsigned long addr)
 		return -ERANGE;
 	size = min(function_size - offset, (unsigned long)DISPLACED_MAX);
 	read_original_text(code, addr, size);
-	size = displaced_size(code, size);
+	size = displaced_size(code, size, jump_size);
 	if (size == -ENODATA)
 		return -ERANGE;
 	if (size < 0)
@@ -190,8 +195,36 @@ static int read_displaced_text(u8 *code, unsigned long addr)
 		return -EFAULT;
 	if (has_guarded_insn(code, size))
 		return -EPERM;
+	if (kprobe_relays_overlap(addr, size))
+		return -EBUSY;
 	err = branches_check(addr, size);
 	return err ?: size;
+}
+
+/*
+ * Choose the jump at @addr: one of five bytes, or one of two bytes to a relay, whose distance
+ * is stored in @op->relay. Returns the number of bytes that it displaces, which are read
+ * into @op->code, or why there is no jump of five bytes.
+ */
+static int detour_choose_jump(struct arch_optimized_insn *op, unsigned long addr)
+{
+	unsigned long place = 0;
+	int size, short_size;
+	bool padded;
+
+	size = read_displaced_text(op->code, addr, JMP32_INSN_SIZE);
+	if (size > 0)
+		return size;
+	short_size = op->unpadded ? -ERANGE : read_displaced_text(op->code, addr, JMP8_INSN_SIZE);
+	if (short_size > 0) {
+		place = kprobe_relay_find_place(addr, &padded);
+		op->unpadded = !padded;
+	}
+	if (!place)
+		return size;
+	/* Not 0: nothing is free right after the jump, where a site is in front. */
+	op->relay = place - (addr + JMP8_INSN_SIZE);
+	return short_size;
 }
 
 /* Set the displacement at @offset of a branch in @code, which is to run at @detour. */
@@ -347,6 +380,12 @@ static int detour_make_second_half(struct arch_optimized_insn *op, struct kprobe
 	return 0;
 }
 
+static unsigned long detour_relay_addr(const struct arch_optimized_insn *op,
+				       const struct kprobe *kp)
+{
+	return (unsigned long)kp->addr + JMP8_INSN_SIZE + op->relay;
+}
+
 static void detour_free(struct arch_optimized_insn *op)
 {
 	if (op->insn)
@@ -370,18 +409,22 @@ static int detour_make(struct arch_optimized_insn *op, struct kprobe_site *site)
 	err = detour_make_first_half(op, site);
 	if (!err && post)
 		err = detour_make_second_half(op, site);
+	if (!err && op->relay)
+		err = kprobe_relay_make(detour_relay_addr(op, &site->kp), &site->kp,
+					op->insn + first_half->entry);
 	return err;
 }
 
 int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *p)
 {
-	struct arch_optimized_insn made = { };
+	struct arch_optimized_insn made = { .unpadded = op->optinsn.unpadded };
 	int size, err;
 
 	lockdep_assert_held(&text_mutex);
 	if (cpu_feature_enabled(X86_FEATURE_XENPV))
 		return -EOPNOTSUPP;
-	size = read_displaced_text(made.code, (unsigned long)p->addr);
+	size = detour_choose_jump(&made, (unsigned long)p->addr);
+	op->optinsn.unpadded = made.unpadded;
 	if (size < 0)
 		return size;
 	made.size = size;
@@ -430,6 +473,8 @@ void arch_use_detour(struct optimized_kprobe *op, bool use)
 
 void arch_remove_optimized_kprobe(struct optimized_kprobe *op)
 {
+	if (op->optinsn.relay)
+		kprobe_relay_free(detour_relay_addr(&op->optinsn, &op->kp));
 	detour_free(&op->optinsn);
 }
 
@@ -440,15 +485,25 @@ int arch_learn_text(unsigned long addr)
 
 void arch_forget_text(const struct module *mod)
 {
+	kprobe_relays_forget(mod);
 	branches_forget(mod);
 }
 
 /* ----------------------------------------------------------------- jumps */
 
-static void kprobe_make_jump(u8 *jump, const struct optimized_kprobe *op)
+/* Write the jump at a site to @jump. Returns its size. */
+static unsigned int kprobe_make_jump(u8 *jump, const struct optimized_kprobe *op)
 {
-	__text_gen_insn(jump, JMP32_INSN_OPCODE, op->kp.addr,
-			op->optinsn.insn + first_half->entry, JMP32_INSN_SIZE);
+	const struct arch_optimized_insn *detour = &op->optinsn;
+	unsigned int size = kprobe_jump_size(detour);
+
+	if (detour->relay)
+		__text_gen_insn(jump, JMP8_INSN_OPCODE, op->kp.addr,
+				(void *)detour_relay_addr(detour, &op->kp), size);
+	else
+		__text_gen_insn(jump, JMP32_INSN_OPCODE, op->kp.addr,
+				detour->insn + first_half->entry, size);
+	return size;
 }
 
 /* @oplist is sorted by address, as the queue of text pokes requires. */
@@ -456,12 +511,13 @@ void arch_optimize_kprobes(struct list_head *oplist)
 {
 	struct optimized_kprobe *op, *next;
 	u8 jump[JMP32_INSN_SIZE];
+	unsigned int size;
 
 	lockdep_assert_held(&text_mutex);
 	list_for_each_entry_safe(op, next, oplist, list) {
 		list_del_init(&op->list);
-		kprobe_make_jump(jump, op);
-		text_poke_queue(op->kp.addr, jump, sizeof(jump), NULL);
+		size = kprobe_make_jump(jump, op);
+		text_poke_queue(op->kp.addr, jump, size, NULL);
 	}
 	text_poke_finish();
 }
@@ -472,15 +528,16 @@ static void kprobe_remove_jumps(struct list_head *oplist, struct list_head *done
 {
 	u8 jump[JMP32_INSN_SIZE], code[JMP32_INSN_SIZE];
 	struct optimized_kprobe *op, *next;
+	unsigned int size;
 
 	lockdep_assert_cpus_held();
 	lockdep_assert_held(&text_mutex);
 	list_for_each_entry_safe(op, next, oplist, list) {
-		kprobe_make_jump(jump, op);
-		memcpy(code, op->optinsn.code, sizeof(code));
+		size = kprobe_make_jump(jump, op);
+		memcpy(code, op->optinsn.code, size);
 		if (stays)
 			code[0] = INT3_INSN_OPCODE;
-		text_poke_queue(op->kp.addr, code, sizeof(code), jump);
+		text_poke_queue(op->kp.addr, code, size, jump);
 		list_move_tail(&op->list, done_list);
 		cond_resched_tasks_rcu_qs();
 	}

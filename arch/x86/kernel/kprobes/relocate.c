@@ -266,24 +266,25 @@ static bool can_be_displaced(const struct insn *insn)
  * displaced_size() - Compute how many bytes a jump displaces
  * @code: A copy of the text from the address of the jump on.
  * @len: Number of bytes in @code, up to the end of the function.
+ * @jump_size: The size of the jump in bytes, JMP32_INSN_SIZE or JMP8_INSN_SIZE.
  *
  * A jump displaces whole instructions, at least as long as the jump. One that always
  * jumps or returns is the last: the bytes after it may be anything, but the jump may
  * need the room. The caller must make sure that nothing else branches there.
  *
  * Context: Any. Pure: the result depends only on the bytes.
- * Return: The size in bytes, from JMP32_INSN_SIZE to DISPLACED_MAX; -EILSEQ if one of
+ * Return: The size in bytes, from @jump_size to DISPLACED_MAX; -EILSEQ if one of
  *	   the instructions cannot be displaced; -ENODATA if the bytes end before
  *	   that is known.
  */
-int displaced_size(const u8 *code, size_t len)
+int displaced_size(const u8 *code, size_t len, unsigned int jump_size)
 {
 	enum displaced_form form;
 	size_t size = 0;
 	struct insn insn;
 	int err;
 
-	if (len < JMP32_INSN_SIZE)
+	if (len < jump_size)
 		return -ENODATA;
 
 	do {
@@ -299,10 +300,10 @@ int displaced_size(const u8 *code, size_t len)
 
 		size += insn.length;
 		if (is_jump_form(form))
-			return max_t(size_t, size, JMP32_INSN_SIZE);
-		if (is_call_form(form) && size < JMP32_INSN_SIZE)
+			return max_t(size_t, size, jump_size);
+		if (is_call_form(form) && size < jump_size)
 			return -EILSEQ;
-	} while (size < JMP32_INSN_SIZE);
+	} while (size < jump_size);
 
 	return size;
 }

@@ -247,7 +247,41 @@ static void test_sizes(struct kunit *test)
 
 		if (!case_has_bits(c->bits, BITS_PER_LONG))
 			continue;
-		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, sizeof(code.bytes)), c->size,
+		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, sizeof(code.bytes), 5),
+				    c->size, "%s", c->text);
+	}
+}
+
+/* A jump of two bytes displaces less. */
+static const struct size_case short_size_cases[] = {
+	{ "push %rbx; push %rbx; endbr64", BYTES(0x53, 0x53, 0xf3, 0x0f, 0x1e, 0xfa), 2 },
+	{ "push %rbx; mov $1,%eax; hlt", BYTES(0x53, 0xb8, 0x01, 0x00, 0x00, 0x00, 0xf4), 6 },
+	{ "mov (%rdx),%eax; hlt", BYTES(0x8b, 0x02, 0xf4), 2 },
+	{ "mov %rdi,%rsi; call; nop", BYTES(0x48, 0x89, 0xfe, 0xe8, 0x00, 0x10), 3, 64 },
+	{ "mov $1,%eax; hlt", BYTES(0xb8, 0x01, 0x00, 0x00, 0x00, 0xf4), 5 },
+	{ "je; hlt", BYTES(0x74, 0x10, 0xf4), 2 },
+	{ "jmp; hlt", BYTES(0xeb, 0x10, 0xf4), 2 },
+	{ "ret; hlt", BYTES(0xc3, 0xf4), 2 },
+	{ "call *%rax; hlt", BYTES(0xff, 0xd0, 0xf4), 2 },
+	{ "push %rbx; call *%rax; hlt", BYTES(0x53, 0xff, 0xd0, 0xf4), 3 },
+	{ "call; hlt", BYTES(0xe8, 0x00, 0x10, 0x00, 0x00, 0xf4), 5 },
+	{ "push %rbx; hlt", BYTES(0x53, 0xf4), -EILSEQ },
+	{ "push %rbx; endbr64", BYTES(0x53, 0xf3, 0x0f, 0x1e, 0xfa), -EILSEQ },
+	{ "loop", BYTES(0xe2, 0x10), -EILSEQ },
+	{ "hlt", BYTES(0xf4), -EILSEQ },
+};
+
+static void test_sizes_of_short_jumps(struct kunit *test)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(short_size_cases); i++) {
+		const struct size_case *c = &short_size_cases[i];
+		struct code code = fill_up(c->code);
+
+		if (!case_has_bits(c->bits, BITS_PER_LONG))
+			continue;
+		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, sizeof(code.bytes), 2),
+				    c->size, "%s", c->text);
+		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, 1, 2), -ENODATA,
 				    "%s", c->text);
 	}
 }
@@ -265,8 +299,9 @@ static void test_end_of_bytes(struct kunit *test)
 		if (!case_has_bits(c->bits, BITS_PER_LONG))
 			continue;
 		if (c->size < 0) {
-			KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, max(c->code.len, 5)),
-					    c->size, "%s", c->text);
+			int size = displaced_size(code.bytes, max(c->code.len, 5), 5);
+
+			KUNIT_EXPECT_EQ_MSG(test, size, c->size, "%s", c->text);
 			continue;
 		}
 		for (int len = 0; len <= c->size; len++) {
@@ -274,7 +309,7 @@ static void test_end_of_bytes(struct kunit *test)
 			int want = len < c->size ? -ENODATA : sti ? -EILSEQ : c->size;
 
 			memcpy(end - len, code.bytes, len);
-			KUNIT_EXPECT_EQ_MSG(test, displaced_size(end - len, len), want,
+			KUNIT_EXPECT_EQ_MSG(test, displaced_size(end - len, len, 5), want,
 					    "%s, %d bytes", c->text, len);
 		}
 	}
@@ -686,7 +721,7 @@ static void test_origins(struct kunit *test)
 
 		if (!case_has_bits(regions[i].bits, BITS_PER_LONG))
 			continue;
-		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, sizeof(code.bytes)),
+		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, sizeof(code.bytes), 5),
 				    regions[i].code.len, "%s", regions[i].text);
 		check_origins(test, &regions[i]);
 	}
@@ -772,7 +807,7 @@ static void check_agreement(struct kunit *test, struct bytes bytes)
 		return;
 	memset(code.bytes + insn.length, 0x90, sizeof(code.bytes) - insn.length);
 
-	size = displaced_size(code.bytes, sizeof(code.bytes));
+	size = displaced_size(code.bytes, sizeof(code.bytes), 5);
 	if (size == -EILSEQ)
 		return;
 	KUNIT_ASSERT_GE_MSG(test, size, max_t(int, 5, insn.length), "%4ph", bytes.bytes);
@@ -820,6 +855,7 @@ static void test_every_opcode(struct kunit *test)
 
 static struct kunit_case kprobes_relocate_cases[] = {
 	KUNIT_CASE(test_sizes),
+	KUNIT_CASE(test_sizes_of_short_jumps),
 	KUNIT_CASE(test_end_of_bytes),
 	KUNIT_CASE(test_copies),
 	KUNIT_CASE(test_conditions),

@@ -224,6 +224,33 @@ static bool insn_never_falls_through(const struct insn *insn)
 	}
 }
 
+/**
+ * insn_is_padding() - Check if an instruction is padding that execution does not reach
+ * @insn: An instruction. No branch leads to it.
+ * @after_jump: In: whether the instruction before it is padding, an unconditional jump or a
+ *		return. Out: whether that holds for the next instruction.
+ *
+ * After a UD2 execution may continue: WARN() consists of one.
+ *
+ * Context: Any. Pure.
+ * Return: true if @insn is padding.
+ */
+bool insn_is_padding(const struct insn *insn, bool *after_jump)
+{
+	u16 opcode = insn_opcode(insn);
+
+	switch (opcode) {
+	case INT3_INSN_OPCODE:
+	case OPCODE_NOP:
+	case OPCODE_NOPL:
+		return *after_jump;
+	default:
+		*after_jump = opcode != OPCODE_UD2 && insn_never_falls_through(insn);
+		return false;
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(insn_is_padding);
+
 static bool is_call_insn(const struct insn *insn)
 {
 	u8 reg = X86_MODRM_REG(insn->modrm.bytes[0]);

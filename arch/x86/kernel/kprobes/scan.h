@@ -9,6 +9,8 @@
 #include <linux/minmax.h>
 #include <linux/types.h>
 
+struct insn;
+
 /**
  * struct branch_map - Bytes of a text that a jump must not displace
  * @start:	First address of the text.
@@ -38,6 +40,7 @@ static inline void branch_map_add_range(const struct branch_map *map, unsigned l
 		bitmap_set(map->bits, offset, min(len, map->size - offset));
 }
 
+bool insn_is_padding(const struct insn *insn, bool *after_jump);
 void branches_scan_function(const struct branch_map *map, const u8 *code, size_t len,
 			    unsigned long addr, bool (*is_thunk)(unsigned long addr));
 

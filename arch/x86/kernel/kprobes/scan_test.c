@@ -8,6 +8,7 @@
 #include <linux/module.h>
 #include <linux/string.h>
 
+#include <asm/insn.h>
 #include <asm/nops.h>
 
 #include <kunit/test.h>
@@ -503,6 +504,76 @@ static void test_map_ends(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(bits, TEXT_SIZE));
 }
 
+/**
+ * struct padding_case - Instructions, some of which are padding
+ * @text:	The instructions.
+ * @len:	How many bytes they have.
+ * @code:	Their bytes.
+ * @padding:	A bit for each byte that is padding.
+ */
+struct padding_case {
+	const char *text;
+	size_t len;
+	u8 code[16];
+	u16 padding;
+};
+
+static void test_padding(struct kunit *test)
+{
+	static const struct padding_case cases[] = {
+		{ "ret; int3", CODE(0xc3, 0xcc, 0xcc), 0b110 },
+		{ "ret $8; nop", CODE(0xc2, 0x08, 0x00, 0x90), 0b1000 },
+		{ "jmp rel8; nopl", CODE(0xeb, 0x10, 0x0f, 0x1f, 0x00), 0b11100 },
+		{ "jmp rel32; nop", CODE(0xe9, 0x00, 0x01, 0x00, 0x00, 0x66, 0x90), 0b1100000 },
+		{ "jmp *%eax; int3; nop", CODE(0xff, 0xe0, 0xcc, 0x90), 0b1100 },
+		{ "int3; nop; nopl; int3 after ret",
+		  CODE(0xc3, 0xcc, 0x90, 0x0f, 0x1f, 0x00, 0xcc), 0b1111110 },
+		{ "nopw %cs:0(%eax,%eax) after ret",
+		  CODE(0xc3, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00),
+		  0b11111111110 },
+		{ "ret; push; int3", CODE(0xc3, 0x50, 0xcc), 0 },
+		{ "ret; nop; pop; nop; ret; nop",
+		  CODE(0xc3, 0x90, 0x58, 0x90, 0xc3, 0x90), 0b100010 },
+		{ "nop; int3", CODE(0x90, 0xcc), 0 },
+		{ "ud2; int3", CODE(0x0f, 0x0b, 0xcc), 0 },
+		{ "ret; ud2; nop", CODE(0xc3, 0x0f, 0x0b, 0x90), 0 },
+		{ "je; nop", CODE(0x74, 0x10, 0x90), 0 },
+		{ "call; nop", CODE(0xe8, 0x10, 0x00, 0x00, 0x00, 0x90), 0 },
+		{ "call *%eax; int3", CODE(0xff, 0xd0, 0xcc), 0 },
+		{ "ret; endbr64", CODE(0xc3, 0xf3, 0x0f, 0x1e, 0xfa), 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct padding_case *c = &cases[i];
+		bool after_jump = false;
+		unsigned int found = 0;
+		struct insn insn;
+
+		for (size_t pos = 0; pos < c->len; pos += insn.length) {
+			KUNIT_ASSERT_EQ_MSG(test, insn_decode(&insn, c->code + pos, c->len - pos,
+							      INSN_MODE_KERN), 0, "%s", c->text);
+			if (insn_is_padding(&insn, &after_jump))
+				found |= GENMASK(pos + insn.length - 1, pos);
+		}
+		KUNIT_EXPECT_EQ_MSG(test, found, c->padding, "%s", c->text);
+	}
+}
+
+/* A NOP to which a branch leads is none, and the one after it neither. */
+static void test_padding_after_target(struct kunit *test)
+{
+	static const u8 nop[] = { 0x90 };
+	bool after_jump = true;
+	struct insn insn;
+
+	KUNIT_ASSERT_EQ(test, insn_decode(&insn, nop, sizeof(nop), INSN_MODE_KERN), 0);
+	KUNIT_EXPECT_TRUE(test, insn_is_padding(&insn, &after_jump));
+	KUNIT_EXPECT_TRUE(test, after_jump);
+	after_jump = false;
+	KUNIT_EXPECT_FALSE(test, insn_is_padding(&insn, &after_jump));
+	KUNIT_EXPECT_FALSE(test, after_jump);
+}
+
 static struct kunit_case kprobes_branches_cases[] = {
 	KUNIT_CASE(test_branches),
 	KUNIT_CASE(test_calls),
@@ -515,6 +586,8 @@ static struct kunit_case kprobes_branches_cases[] = {
 	KUNIT_CASE(test_no_code),
 	KUNIT_CASE(test_cfi_check),
 	KUNIT_CASE(test_map_ends),
+	KUNIT_CASE(test_padding),
+	KUNIT_CASE(test_padding_after_target),
 	{}
 };
 

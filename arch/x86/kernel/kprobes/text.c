@@ -11,6 +11,7 @@
 #include <asm/text-patching.h>
 
 #include "insn.h"
+#include "relay.h"
 #include "text.h"
 
 /*
@@ -23,10 +24,14 @@
 /* The bytes that the breakpoint or the jump of a site has replaced, and their number. */
 static const u8 *displaced_text(const struct kprobe *kp, unsigned int *size)
 {
-	bool jump = kprobe_optimized(kp);
+	const struct arch_optimized_insn *detour;
 
-	*size = jump ? JMP32_INSN_SIZE : INT3_INSN_SIZE;
-	return jump ? container_of(kp, struct optimized_kprobe, kp)->optinsn.code : &kp->opcode;
+	*size = INT3_INSN_SIZE;
+	if (!kprobe_optimized(kp))
+		return &kp->opcode;
+	detour = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
+	*size = kprobe_jump_size(detour);
+	return detour->code;
 }
 #else
 static const u8 *displaced_text(const struct kprobe *kp, unsigned int *size)
@@ -58,8 +63,10 @@ static void restore_original_text(u8 *code, unsigned long addr, unsigned int len
 	for (; pos < 0; pos++)
 		restore_site_text(code, len, pos, addr);
 	for (; pos < (int)len; pos++)
-		if (code[pos] == INT3_INSN_OPCODE || code[pos] == JMP32_INSN_OPCODE)
+		if (code[pos] == INT3_INSN_OPCODE || code[pos] == JMP32_INSN_OPCODE ||
+		    code[pos] == JMP8_INSN_OPCODE)
 			restore_site_text(code, len, pos, addr);
+	kprobe_relays_restore_text(code, addr, len);
 }
 
 /**
@@ -109,8 +116,17 @@ int decode_original_insn(struct insn *insn, u8 *code, unsigned long addr)
 	return insn_decode(insn, code, len, INSN_MODE_KERN) ? -EILSEQ : 0;
 }
 
-/* A breakpoint of kgdb hides an instruction of unknown length. */
-static bool is_kgdb_breakpoint(const u8 *code, unsigned long addr)
+/**
+ * is_kgdb_breakpoint() - Check if an instruction is a breakpoint of kgdb
+ * @code: The instruction.
+ * @addr: Its address.
+ *
+ * Such a breakpoint hides an instruction of unknown length.
+ *
+ * Context: kprobe_mutex and text_mutex held.
+ * Return: true if it is one.
+ */
+bool is_kgdb_breakpoint(const u8 *code, unsigned long addr)
 {
 	return code[0] == INT3_INSN_OPCODE && has_kgdb_breakpoint(addr, 1);
 }
@@ -143,7 +159,7 @@ int arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr
 		if (addr - *pos < reserved)
 			return -EINVAL;
 		if (*pos == addr)
-			return 0;
+			return kprobe_relays_overlap(addr, INT3_INSN_SIZE) ? -EBUSY : 0;
 		*before = *pos;
 		*pos += reserved ?: insn.length;
 	}

@@ -29,6 +29,7 @@ static inline bool has_kgdb_breakpoint(unsigned long addr, unsigned int size)
 }
 #endif
 
+bool is_kgdb_breakpoint(const u8 *code, unsigned long addr);
 int decode_original_insn(struct insn *insn, u8 *code, unsigned long addr);
 void read_original_text(u8 *buf, unsigned long addr, unsigned int len);
 

@@ -48,10 +48,10 @@ static bool is_hit_of_detour(const struct pt_regs *regs, unsigned long hit)
  * @sp: The stack pointer at @ip. At the start and the end of a detour it is set to
  *	that of the probed code.
  *
- * Slots have no unwind data; those of the probed instruction apply. Pre handlers see
- * @regs->ip after the breakpoint, perhaps at the next instruction already, while the
- * stack is as before the probed one. Registers saved by a detour have that @ip for
- * as long as they exist, unless a handler has changed the path.
+ * Slots have no unwind data; those of the probed instruction apply, also at a relay. Pre
+ * handlers see @regs->ip after the breakpoint, perhaps at the next instruction already,
+ * while the stack is as before the probed one. Registers saved by a detour have that @ip
+ * for as long as they exist, unless a handler has changed the path.
  *
  * Context: Any in which RCU is watching.
  * Return: The address to look up.
@@ -69,6 +69,8 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 	kp = running_site_of_regs(regs);
 	if (kp ? hit == (unsigned long)kp->addr : is_hit_of_detour(regs, hit))
 		return hit;
+	if (regs && kprobe_relay_unwind(&ip))
+		return ip;
 	if (is_kernel_text(ip) || kprobe_detour_unwind(&ip, sp))
 		return ip;
 	kp = kprobe_slot_owner(ip);

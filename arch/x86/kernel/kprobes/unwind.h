@@ -9,8 +9,14 @@
 
 #ifdef CONFIG_OPTPROBES
 bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp);
+bool kprobe_relay_unwind(unsigned long *ip);
 #else
 static inline bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
+{
+	return false;
+}
+
+static inline bool kprobe_relay_unwind(unsigned long *ip)
 {
 	return false;
 }

@@ -2,10 +2,15 @@
 /*
  * Stack traces from detours: the ORC data of their templates applies
  */
+#include <linux/kallsyms.h>
 #include <linux/kprobes.h>
+#include <linux/module.h>
 #include <linux/ptrace.h>
+#include <linux/uaccess.h>
+#include <linux/unaligned.h>
 
 #include <asm/insn.h>
+#include <asm/text-patching.h>
 
 #include "detour.h"
 #include "opcode.h"
@@ -121,5 +126,38 @@ bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 		if (offset < template->end)
 			*sp += words * sizeof(long);
 	}
+	return true;
+}
+
+/**
+ * kprobe_relay_unwind() - Find the address whose unwind data describes a relay's stack
+ * @ip: The address of an instruction. If that is a jump to a detour's entry, it is set to
+ *	that of the site.
+ *
+ * Context: Any in which RCU is watching. Preemption is off.
+ * Return: true if @ip was at such a jump.
+ */
+bool kprobe_relay_unwind(unsigned long *ip)
+{
+	const struct arch_optimized_insn *detour;
+	u8 jump[JMP32_INSN_SIZE];
+	unsigned long target;
+	struct kprobe *kp;
+
+	/* The address may be a stale one, or any word of a stack that changes. */
+	if (!is_kernel_text(*ip) && !is_module_text_address(*ip))
+		return false;
+	if (copy_from_kernel_nofault(jump, (void *)*ip, sizeof(jump)) ||
+	    jump[0] != JMP32_INSN_OPCODE)
+		return false;
+	target = *ip + JMP32_INSN_SIZE + (s32)get_unaligned_le32(jump + 1);
+	kp = kprobe_optinsn_slot_owner(target);
+	if (!kp)
+		return false;
+	/* There are other jumps to the middle of detours: in detours. */
+	detour = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
+	if (target - (unsigned long)READ_ONCE(detour->insn) != first_half->entry)
+		return false;
+	*ip = (unsigned long)kp->addr;
 	return true;
 }

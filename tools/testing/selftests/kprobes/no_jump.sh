@@ -25,10 +25,10 @@ reason_is() {	# INSTRUCTIONS REASON
 }
 
 plan 7
-check "the target of a branch" reason_is jcc_back branch_target
+check "the target of a branch" reason_is narrow_branch branch_target
 check "an instruction with a fixup" reason_is extable_first extable
-check "an instruction with a fixup after the first one" reason_is extable_last extable
-check "a trap" reason_is trap insn
-check "a loop instruction" reason_is loop insn
-check "the end of a function" reason_is next_function range
-check "a jump label" reason_is label_last patched_text
+check "an instruction with a fixup after the first one" reason_is narrow_fixup extable
+check "the target of an indirect branch" reason_is endbr insn
+check "a loop instruction" reason_is narrow_loop insn
+check "the end of a function" reason_is narrow_function range
+check "a jump label" reason_is label_inside patched_text
