@@ -56,15 +56,21 @@ static void restore_site_text(u8 *code, unsigned int len, int pos, unsigned long
 			code[pos + i] = original[i];
 }
 
+static bool may_be_jump(u8 opcode)
+{
+	return opcode == JMP32_INSN_OPCODE || opcode == JMP8_INSN_OPCODE;
+}
+
 static void restore_original_text(u8 *code, unsigned long addr, unsigned int len)
 {
 	int pos = IS_ENABLED(CONFIG_OPTPROBES) ? 1 - JMP32_INSN_SIZE : 0;
 
+	/* Nothing may be mapped in front of the page. */
 	for (; pos < 0; pos++)
-		restore_site_text(code, len, pos, addr);
+		if (offset_in_page(addr) < -pos || may_be_jump(((const u8 *)addr)[pos]))
+			restore_site_text(code, len, pos, addr);
 	for (; pos < (int)len; pos++)
-		if (code[pos] == INT3_INSN_OPCODE || code[pos] == JMP32_INSN_OPCODE ||
-		    code[pos] == JMP8_INSN_OPCODE)
+		if (code[pos] == INT3_INSN_OPCODE || may_be_jump(code[pos]))
 			restore_site_text(code, len, pos, addr);
 	kprobe_relays_restore_text(code, addr, len);
 }
