@@ -136,7 +136,7 @@ struct optimized_kprobe {
 	struct arch_optimized_insn optinsn;
 };
 
-/* How many bytes away a site may be in the way of another one's jump, other than by its own. */
+/* No farther apart, in bytes, are two sites whose jumps need the same bytes of padding. */
 #ifndef KPROBE_JUMP_REACH
 #define KPROBE_JUMP_REACH	0
 #endif

@@ -166,7 +166,7 @@ struct arch_optimized_insn {
 	u8 code[MAX_OPTIMIZED_LENGTH];
 };
 
-/* More bytes than two sites are apart whose jumps could use the same padding. */
+/* Each jump reaches 128 bytes, and a relay has five. */
 #define KPROBE_JUMP_REACH	300
 
 static inline unsigned int kprobe_jump_size(const struct arch_optimized_insn *op)
