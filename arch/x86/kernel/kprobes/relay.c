@@ -139,18 +139,9 @@ static unsigned int relay_skip_preamble(unsigned long symbol)
 }
 
 /*
- * An INT3 right after a jump or a return stays: a CPU may run past those without knowing that
- * it does.
+ * Find a place in the symbol from @start to @end. Returns 0 if there is none. An INT3 right
+ * after a jump or a return stays: a CPU may run past those without knowing that it does.
  */
-static unsigned long relay_first_padding(unsigned long addr)
-{
-	u8 opcode;
-
-	read_original_text(&opcode, addr, sizeof(opcode));
-	return addr + (opcode == INT3_INSN_OPCODE);
-}
-
-/* Find a place in the symbol from @start to @end. Returns 0 if there is none. */
 static unsigned long relay_find_in_symbol(unsigned long start, unsigned long end,
 					  unsigned long site, bool *padded)
 {
@@ -166,7 +157,7 @@ static unsigned long relay_find_in_symbol(unsigned long start, unsigned long end
 		if (branches_reach(pos, 1, site))
 			after_jump = false;
 		if (insn_is_padding(&insn, &after_jump)) {
-			padding = padding ?: relay_first_padding(pos);
+			padding = padding ?: pos + (code[0] == INT3_INSN_OPCODE);
 			continue;
 		}
 		if (padding)
@@ -211,10 +202,13 @@ unsigned long kprobe_relay_find_place(unsigned long site, bool *padded)
 
 /* -------------------------------------------------------------- making, freeing */
 
-static void relay_poke(const struct relay *relay, const u8 *from, const u8 *to)
+static void relay_poke(const struct relay *relay, const u8 *code)
 {
-	text_poke((void *)relay->addr, to, JMP32_INSN_SIZE);
-	perf_event_text_poke((void *)relay->addr, from, JMP32_INSN_SIZE, to, JMP32_INSN_SIZE);
+	u8 old[JMP32_INSN_SIZE];
+
+	memcpy(old, (void *)relay->addr, sizeof(old));
+	text_poke((void *)relay->addr, code, sizeof(old));
+	perf_event_text_poke((void *)relay->addr, old, sizeof(old), code, sizeof(old));
 }
 
 /**
@@ -240,7 +234,7 @@ int kprobe_relay_make(unsigned long addr, struct kprobe *owner, const void *deto
 	relay->owner = owner;
 	memcpy(relay->padding, (void *)addr, sizeof(relay->padding));
 	__text_gen_insn(jump, JMP32_INSN_OPCODE, (void *)addr, detour, sizeof(jump));
-	relay_poke(relay, relay->padding, jump);
+	relay_poke(relay, jump);
 	rb_add(&relay->node, &relays, relay_precedes);
 	return 0;
 }
@@ -260,11 +254,9 @@ static void relay_forget(struct relay *relay)
 void kprobe_relay_free(unsigned long addr)
 {
 	struct relay *relay = relay_first_in(addr, addr + 1);
-	u8 jump[JMP32_INSN_SIZE];
 
 	guard(mutex)(&text_mutex);
-	memcpy(jump, (void *)addr, sizeof(jump));
-	relay_poke(relay, jump, relay->padding);
+	relay_poke(relay, relay->padding);
 	relay_forget(relay);
 }
 
