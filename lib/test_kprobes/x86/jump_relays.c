@@ -77,17 +77,9 @@ static int relay_offset(const struct kprobe *kp)
 }
 
 /* Sites that have just lost their probes may be in the way for a while. */
-static void wait_for_jump(const struct kprobe *kp)
-{
-	unsigned long end = jiffies + PATIENCE;
-
-	while (!kpt_becomes_optimized(kp) && time_before(jiffies, end))
-		msleep(20);
-}
-
 static void expect_relay(struct kunit *test, const struct kprobe *kp, int offset)
 {
-	wait_for_jump(kp);
+	kpt_expect_optimized_on_retry(test, kp);
 	ASSERT_OPTIMIZED(test, kp);
 	KUNIT_ASSERT_EQ(test, *kp->addr, JMP8_INSN_OPCODE);
 	KUNIT_ASSERT_EQ(test, relay_offset(kp), offset);
@@ -322,7 +314,7 @@ static void long_jump_and_relays_do_not_overlap(struct kunit *test)
 	for (unsigned int i = 0; i < RELAYS; i++)
 		all[i] = relayed_probe(i);
 	ASSERT_REGISTERED(test, d);
-	wait_for_jump(d);
+	kpt_expect_optimized_on_retry(test, d);
 	KUNIT_EXPECT_EQ(test, *d->addr, JMP32_INSN_OPCODE);
 	for (unsigned int i = 0; i < RELAYS; i++) {
 		ASSERT_REGISTERED(test, all[i]);

@@ -239,17 +239,25 @@ static const struct size_case {
 	{ "ljmp $0x10,$0", BYTES(0xea, 0, 0, 0, 0, 0x10, 0), -EILSEQ, 32 },
 };
 
-static void test_sizes(struct kunit *test)
+static void expect_sizes(struct kunit *test, const struct size_case *cases, size_t n,
+			 unsigned int jump_size)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(size_cases); i++) {
-		const struct size_case *c = &size_cases[i];
+	for (const struct size_case *c = cases; c < cases + n; c++) {
 		struct code code = fill_up(c->code);
 
 		if (!case_has_bits(c->bits, BITS_PER_LONG))
 			continue;
-		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, sizeof(code.bytes), 5),
+		KUNIT_EXPECT_EQ_MSG(test,
+				    displaced_size(code.bytes, sizeof(code.bytes), jump_size),
 				    c->size, "%s", c->text);
+		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, 1, jump_size), -ENODATA,
+				    "%s", c->text);
 	}
+}
+
+static void test_sizes(struct kunit *test)
+{
+	expect_sizes(test, size_cases, ARRAY_SIZE(size_cases), 5);
 }
 
 /* A jump of two bytes displaces less. */
@@ -273,17 +281,7 @@ static const struct size_case short_size_cases[] = {
 
 static void test_sizes_of_short_jumps(struct kunit *test)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(short_size_cases); i++) {
-		const struct size_case *c = &short_size_cases[i];
-		struct code code = fill_up(c->code);
-
-		if (!case_has_bits(c->bits, BITS_PER_LONG))
-			continue;
-		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, sizeof(code.bytes), 2),
-				    c->size, "%s", c->text);
-		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, 1, 2), -ENODATA,
-				    "%s", c->text);
-	}
+	expect_sizes(test, short_size_cases, ARRAY_SIZE(short_size_cases), 2);
 }
 
 /* Whether the bytes are too few is told from what they are, and no other one is read. */
