@@ -22,22 +22,23 @@
 #include "jump_snippets.h"
 
 /*
- * Return @from + @size, after one long instruction which is left without a call or a
- * branch. A jump there, or at the NOP in front of it, displaces it.
+ * Return the end of what was read of @size bytes at @from, by one long instruction which is
+ * left without a call or a branch. A jump there, or at the NOP in front of it, displaces it.
+ * On x86-64 the instruction ends with the first byte that is not 0.
+ *
+ * vmap() of i386 has less room. There each byte is written to the port that io_delay() uses,
+ * which takes longer; nothing ends it early.
  */
 u64 kprobes_test_reading(const void *from, size_t size);
 
-/*
- * vmap() of i386 has less room. There each byte is written to the port that io_delay() uses,
- * which takes longer.
- */
 #ifdef CONFIG_X86_64
-#define BEGIN_READING		"mov %rsi, %rcx\n mov %rdi, %rsi\n"
-#define BEGIN_READING_SIZE	6
-#define READ_ALL		"rep lodsb\n"
-#define END_READING		"mov %rsi, %rax\n"
+#define BEGIN_READING		"mov %rsi, %rcx\n xor %eax, %eax\n"
+#define BEGIN_READING_SIZE	5
+#define READ_ALL		"repe scasb\n"
+#define END_READING		"mov %rdi, %rax\n"
 #define FEW_BYTES		SZ_1M
-#define MANY_BYTES		SZ_256M
+#define MANY_BYTES		SZ_512M	/* fewer than there is memory, for vmap() */
+#define READING_NS		(20 * NSEC_PER_SEC)
 #else
 #define BEGIN_READING		"push %esi\n mov %edx, %ecx\n mov %eax, %esi\n mov $0x80, %edx\n"
 #define BEGIN_READING_SIZE	10
@@ -45,6 +46,7 @@ u64 kprobes_test_reading(const void *from, size_t size);
 #define END_READING		"mov %esi, %eax\n xor %edx, %edx\n pop %esi\n"
 #define FEW_BYTES		SZ_128K
 #define MANY_BYTES		SZ_16M
+#define READING_NS		(700 * NSEC_PER_MSEC)
 #endif
 
 KPT_ASM_FUNCTION(kprobes_test_reading,
@@ -59,12 +61,13 @@ KPT_ASM_FUNCTION(kprobes_test_reading,
 #define READING		(READING_NOP + 1)
 #define READING_NEXT	(READING + 2)
 
-/* How long the instruction should take: longer than the optimiser waits before it begins. */
-#define READING_NS	(700 * NSEC_PER_MSEC)
+/* How long the reader is watched: longer than the optimiser waits before it begins. */
+#define WATCHING	(HZ * 7 / 10)
 
 /**
  * struct reader - A task that calls kprobes_test_reading()
- * @from:	What it reads: one page of zeros, mapped again and again.
+ * @zeros:	A page of zeros.
+ * @from:	What it reads: @zeros, mapped again and again.
  * @size:	How many bytes it reads.
  * @task:	The task.
  * @entered:	Whether it is about to make the call.
@@ -72,6 +75,7 @@ KPT_ASM_FUNCTION(kprobes_test_reading,
  * @right:	Whether it returned the right value. Read this after @left, with acquire.
  */
 static struct reader {
+	u8 *zeros;
 	void *from;
 	size_t size;
 	struct task_struct *task;
@@ -80,12 +84,25 @@ static struct reader {
 	bool right;
 } reader;
 
+/* Let the long instruction end. */
+static void stop_reading(void)
+{
+	WRITE_ONCE(reader.zeros[0], 1);
+}
+
+/* Whether reading ends at @end: after all, or after the byte that stop_reading() has set. */
+static bool reading_ends_at(u64 end)
+{
+	u64 read = end - (unsigned long)reader.from;
+
+	return read == reader.size ||
+	       (read < reader.size && read % PAGE_SIZE == 1 && reader.zeros[0]);
+}
+
 static int read_for_long(void *unused)
 {
-	u64 end = (unsigned long)reader.from + reader.size;
-
 	WRITE_ONCE(reader.entered, true);
-	reader.right = kprobes_test_reading(reader.from, reader.size) == end;
+	reader.right = reading_ends_at(kprobes_test_reading(reader.from, reader.size));
 	/* Pairs with has_left(): @right is visible when @left is. */
 	smp_store_release(&reader.left, true);
 	return 0;
@@ -99,9 +116,12 @@ static bool has_left(void)
 
 static void end_reading(void *unused)
 {
-	if (reader.task)
+	if (reader.task) {
+		stop_reading();
 		kthread_stop_put(reader.task);
+	}
 	vunmap(reader.from);
+	free_page((unsigned long)reader.zeros);
 	memset(&reader, 0, sizeof(reader));
 }
 
@@ -111,7 +131,7 @@ static void map_zeros(struct kunit *test, unsigned int pages)
 
 	KUNIT_ASSERT_NOT_NULL(test, all);
 	for (unsigned int i = 0; i < pages; i++)
-		all[i] = ZERO_PAGE(0);
+		all[i] = virt_to_page(reader.zeros);
 	vunmap(reader.from);
 	reader.from = vmap(all, pages, VM_MAP, PAGE_KERNEL_RO);
 	reader.size = pages * PAGE_SIZE;
@@ -127,6 +147,8 @@ static void prepare_reading(struct kunit *test)
 
 	memset(&reader, 0, sizeof(reader));
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_reading, NULL), 0);
+	reader.zeros = (u8 *)get_zeroed_page(GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, reader.zeros);
 	map_zeros(test, few);
 	for (int i = 0; i < 3; i++) {
 		start = ktime_get_ns();
@@ -134,6 +156,15 @@ static void prepare_reading(struct kunit *test)
 		fastest = min(fastest, ktime_get_ns() - start);
 	}
 	map_zeros(test, clamp(div64_u64((u64)few * READING_NS, max(fastest, 1)), few, many));
+}
+
+/* Expect that the reader returns with the right value. */
+static void expect_reader_leaves(struct kunit *test)
+{
+	stop_reading();
+	while (!has_left())
+		usleep_range(1000, 2000);
+	KUNIT_EXPECT_TRUE(test, reader.right);
 }
 
 /* Start the reader on another CPU, if there is one; return when it is reading. */
@@ -160,6 +191,8 @@ static void expect_jump_after_reader(struct kunit *test, struct kprobe *a)
 
 	do {
 		usleep_range(500, 1000);
+		if (time_after(jiffies, start + WATCHING))
+			stop_reading();
 		jump = kprobe_optimized(a) || READ_ONCE(*a->addr) == JMP32_INSN_OPCODE;
 		left = has_left();	/* loaded after the above: x86 keeps loads in order */
 		KUNIT_ASSERT_FALSE(test, jump && !left);
@@ -238,9 +271,7 @@ static void expect_undisturbed_reader(struct kunit *test)
 	}
 	if (READ_ONCE(reader.left))
 		kunit_skip(test, "the reader has left too early");
-	while (!has_left())
-		usleep_range(1000, 2000);
-	KUNIT_EXPECT_TRUE(test, reader.right);
+	expect_reader_leaves(test);
 }
 
 /* Start the reader; return when it has hit the probe, and is in the slot or detour. */
@@ -367,9 +398,7 @@ static void task_is_kept_out_of_text_to_be_displaced(struct kunit *test)
 		usleep_range(1000, 2000);
 	WRITE_ONCE(kpt_load.stop, true);
 	ASSERT_OPTIMIZED(test, a);
-	while (!has_left())
-		usleep_range(1000, 2000);
-	KUNIT_EXPECT_TRUE(test, reader.right);
+	expect_reader_leaves(test);
 }
 
 static struct kunit_case optprobes_x86_lifetime_cases[] = {
