@@ -50,7 +50,14 @@ kunit_results() {	# of all suites that have run
 	done
 }
 
-module() { modprobe "$1" >&2; }
+# A parameter on the command line is passed by modprobe: check that it was.
+module() {
+	modprobe "$1" >&2 || return
+	for parameter in $(sed 's/ /\n/g' /proc/cmdline | sed -n "s/^$1\.//p"); do
+		[ "$(cat "/sys/module/$1/parameters/${parameter%%=*}")" = "${parameter#*=}" ] ||
+			{ echo "# $1 has not got $parameter"; return 1; }
+	done
+}
 
 # Suites in modules run when they are loaded, the built-in ones ran at boot.
 kunit_modules() {

@@ -17,6 +17,7 @@
 #include "internal.h"
 
 #include <linux/cpu.h>
+#include <linux/irq_work.h>
 #include <linux/list_sort.h>
 #include <linux/memory.h>
 #include <linux/minmax.h>
@@ -599,6 +600,57 @@ void optimizer_site_left(unsigned long addr)
 	for (; site; site = site_next_in(site, end))
 		if (site->unfit && site->unfit != -EEXIST)
 			optimizer_consider(site);
+}
+
+/* ------------------------------------------------------ unsuitable detours */
+
+/* Unoptimise the next sites from @addr on that deserve another detour. False if none is left. */
+static bool optimizer_renew_some(unsigned long *addr)
+{
+	struct kprobe_site *site;
+	LIST_HEAD(batch);
+
+	guard(mutex)(&kprobe_mutex);
+	site = site_first_from(*addr);
+	for (int i = 0; site && i < SITES_AT_A_TIME; i++, site = site_next(site)) {
+		if (site->state == SITE_JUMP && !arch_detour_suits(&site->op))
+			site_add_to_batch(site, &batch);
+	}
+	*addr = site ? site_addr(site) : 0;
+	unoptimize_unsuitable(&batch);
+	list_for_each_entry(site, &batch, batch)
+		optimizer_consider(site);
+	sites_leave_batch(&batch);
+	return *addr;
+}
+
+static void optimizer_renew(struct work_struct *work)
+{
+	unsigned long addr = 0;
+
+	while (optimizer_renew_some(&addr))
+		cond_resched_tasks_rcu_qs();
+}
+
+static DECLARE_WORK(renew_work, optimizer_renew);
+
+static void optimizer_schedule_renewal(struct irq_work *work)
+{
+	queue_work(system_unbound_wq, &renew_work);
+}
+
+static DEFINE_IRQ_WORK(renew_irq_work, optimizer_schedule_renewal);
+
+/**
+ * optimizer_renew_detours() - Give sites other detours where arch_detour_suits() wants it
+ *
+ * For an architecture that finds out by hits. Sites have breakpoints meanwhile.
+ *
+ * Context: Any, also a hit, while kprobe_running() is set.
+ */
+notrace void __kprobes optimizer_renew_detours(void)
+{
+	irq_work_queue(&renew_irq_work);
 }
 
 /* --------------------------------------------- waiting, statistics, knob */

@@ -272,30 +272,44 @@ kprobe_opcode_t *get_optinsn_slot_for(struct kprobe *owner)
 	return slot_alloc(&optinsn_slots, owner);
 }
 
-#ifdef MAX_POST_OPTINSN_SIZE
-static struct slot_cache post_optinsn_slots = {
-	.name = "kprobe_optinsn_page",
-	.slot_bytes = MAX_POST_OPTINSN_SIZE * sizeof(kprobe_opcode_t),
-	.pages = &optinsn_pages,
-	.open_pages = LIST_HEAD_INIT(post_optinsn_slots.open_pages),
-	.alloc = alloc_optinsn_page,
-	.free = free_optinsn_page,
-};
+#ifdef KPROBE_OPTINSN_SIZES
+static const unsigned int optinsn_sizes[] = KPROBE_OPTINSN_SIZES;
+static struct slot_cache sized_optinsn_slots[ARRAY_SIZE(optinsn_sizes)];
+
+static void __init sized_optinsn_slots_init(void)
+{
+	struct slot_cache *cache;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(optinsn_sizes); i++) {
+		cache = &sized_optinsn_slots[i];
+		*cache = optinsn_slots;
+		cache->slot_bytes = optinsn_sizes[i] * sizeof(kprobe_opcode_t);
+		INIT_LIST_HEAD(&cache->open_pages);
+	}
+}
 
 /**
- * get_post_optinsn_slot_for() - Allocate a slot for the post handler part of a detour
+ * get_sized_optinsn_slot_for() - Allocate a slot for a detour, or for a part of one
  * @owner: The owner that kprobe_optinsn_slot_owner() returns for it.
+ * @size: The number of units that it needs, at most the last of KPROBE_OPTINSN_SIZES.
  *
- * For an architecture that needs a slot of MAX_POST_OPTINSN_SIZE units there.
- * free_optinsn_slot() frees it.
+ * For an architecture whose detours differ in size. free_optinsn_slot() frees the slot.
  *
  * Context: See get_insn_slot_for().
  * Return: The slot, or NULL.
  */
-kprobe_opcode_t *get_post_optinsn_slot_for(struct kprobe *owner)
+kprobe_opcode_t *get_sized_optinsn_slot_for(struct kprobe *owner, unsigned int size)
 {
-	return slot_alloc(&post_optinsn_slots, owner);
+	unsigned int i = 0;
+
+	while (i < ARRAY_SIZE(optinsn_sizes) - 1 && optinsn_sizes[i] < size)
+		i++;
+	if (WARN_ON_ONCE(optinsn_sizes[i] < size))
+		return NULL;
+	return slot_alloc(&sized_optinsn_slots[i], owner);
 }
+#else
+static inline void sized_optinsn_slots_init(void) { }
 #endif
 
 /**
@@ -350,6 +364,7 @@ void __init slots_init(void)
 {
 	/* On some architectures the size is a difference of two addresses. */
 	optinsn_slots.slot_bytes = MAX_OPTINSN_SIZE * sizeof(kprobe_opcode_t);
+	sized_optinsn_slots_init();
 }
 
 #endif /* CONFIG_OPTPROBES */

@@ -307,6 +307,30 @@ const void *kpt_unfit_gen_params(const void *prev, char *desc)
 	return kpt_next_snippet(prev, kprobes_test_unfit, kprobes_test_unfit_end, desc);
 }
 
+static const u8 *jump_target(const u8 *jump)
+{
+	s32 offset;
+
+	if (*jump == JMP8_INSN_OPCODE)
+		return jump + JMP8_INSN_SIZE + *(s8 *)(jump + 1);
+	memcpy(&offset, jump + 1, sizeof(offset));
+	return jump + JMP32_INSN_SIZE + offset;
+}
+
+/* Where the jump at a probe leads. A jump of two bytes leads to one of five. */
+const u8 *kpt_detour_of(const struct kprobe *kp)
+{
+	const u8 *target = jump_target(kp->addr);
+
+	return *kp->addr == JMP8_INSN_OPCODE ? jump_target(target) : target;
+}
+
+/* A small detour begins with a call of the body that all of them share. */
+bool kpt_has_small_detour(const struct kprobe *kp)
+{
+	return *kpt_detour_of(kp) == CALL_INSN_OPCODE;
+}
+
 /*
  * Have the optimiser scan for branch targets now. Later, probes of the tests are in the
  * module's data, and an address in data counts as a target if it is inside a function.

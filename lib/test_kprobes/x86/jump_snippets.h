@@ -32,5 +32,7 @@ extern const struct snippet kprobes_test_unfit[], kprobes_test_unfit_end[];
 const void *kpt_fit_gen_params(const void *prev, char *desc);
 const void *kpt_unfit_gen_params(const void *prev, char *desc);
 int kpt_start_jump_suite(struct kunit_suite *suite);
+const u8 *kpt_detour_of(const struct kprobe *kp);
+bool kpt_has_small_detour(const struct kprobe *kp);
 
 #endif /* _TEST_KPROBES_X86_JUMP_SNIPPETS_H */

@@ -139,14 +139,21 @@ struct kprobe_ctlblk {
 #define MAX_OPTINSN_SIZE	320
 #define MAX_POST_OPTINSN_SIZE	376
 
+/* Sizes in bytes of slots for small detours, other detours, and second halves. */
+#define KPROBE_OPTINSN_SIZES	{ 32, 40, 48, 64, 288, MAX_OPTINSN_SIZE, MAX_POST_OPTINSN_SIZE }
+
 /**
  * struct arch_optimized_insn - Detour
  * @insn:	The detour, or NULL.
  * @post:	Its second half for use with post handlers, or NULL.
  * @direct:	The number of the probe whose handler is called directly, or 0.
+ * @cold:	In a small detour: how many hits it takes until the site deserves a larger
+ *		one. At 0 or less, it does. Hits count it down, and may lose counts.
  * @size:	The number of bytes of displaced instructions.
  * @relay:	Distance in bytes from the end of a jump of two bytes to its relay, see
  *		relay.c; 0 if the jump has five.
+ * @small:	It calls the body that small detours share.
+ * @hot:	The site deserves a detour that is not small. Is valid without one, too.
  * @unpadded:	No padding for a relay is in reach. Is valid without a detour, too.
  * @rest:	Offset in bytes of the copy of the second instruction from that of the
  *		first; 0 if there is only one.
@@ -157,14 +164,22 @@ struct kprobe_ctlblk {
 struct arch_optimized_insn {
 	kprobe_opcode_t *insn;
 	kprobe_opcode_t *post;
-	u32 direct;
+	union {
+		u32 direct;
+		s32 cold;
+	};
 	u8 size;
 	s8 relay;
-	bool unpadded;
+	bool small:1;
+	bool hot:1;
+	bool unpadded:1;
 	u8 rest;
 	u8 copies[JMP32_INSN_SIZE - 1];
 	u8 code[MAX_OPTIMIZED_LENGTH];
 };
+
+/* How many detours are made before all that can be small are. */
+extern unsigned int kprobe_large_detours;
 
 /* Each jump reaches 128 bytes, and a relay has five. */
 #define KPROBE_JUMP_REACH	300

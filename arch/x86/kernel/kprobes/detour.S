@@ -235,6 +235,94 @@ SYM_CODE_END(kprobe_detour_post)
 	END_TEMPLATE kprobe_detour_post
 _ASM_NOKPROBE(kprobe_detour_post)
 
+#ifdef CONFIG_X86_64
+/* Emit the struct detour_body @name. */
+.macro DETOUR_BODY name:req code:req framed:req restored:req
+	.pushsection .rodata.\name, "a"
+	.balign	8
+SYM_DATA_START(\name)
+	.quad	\code
+	.short	\framed - \code
+	.short	\restored - \code
+	.balign	8
+SYM_DATA_END(\name)
+	.popsection
+.endm
+
+/*
+ * The body that small detours share. It is called with the stack of the probed code; before
+ * the return address is the site, and after it are the copies of the displaced
+ * instructions. What it does is what the template above does.
+ *
+ * The return address, which is in the handlers' stack room, is kept in a register that
+ * handlers preserve. Before registers are saved, kprobe_body_unwind() must understand each
+ * instruction that changes the stack pointer.
+ */
+SYM_CODE_START(kprobe_shared_detour)
+	UNWIND_HINT_FUNC
+	ANNOTATE_NOENDBR	/* called from a detour */
+	pushq	%rsp
+	leaq	-(HANDLER_STACK_ROOM - 8)(%rsp), %rsp
+	pushq	(HANDLER_STACK_ROOM - 8)(%rsp)
+	pushfq
+	pushq	$(__KERNEL_CS | DETOUR_MARK << 16)
+	pushq	(HANDLER_STACK_ROOM + 24)(%rsp)		/* the return address */
+	PUSH_REST unwind_hint=0
+	addq	$8, RSP(%rsp)
+	movq	RIP(%rsp), %rbx
+	movq	-SMALL_DETOUR_HEAD(%rbx), %rdi
+	movq	KPROBE_addr(%rdi), %rax
+	addq	$1, %rax
+	movq	%rax, RIP(%rsp)
+	movq	$__KERNEL_DS, SS(%rsp)
+.Lshared_framed:
+	UNWIND_HINT_REGS
+	movq	%rsp, %rsi
+	BEGIN_NO_PREEMPTION
+	cmpq	$0, COPYABLE_PER_CPU(current_kprobe)
+	jne	.Lshared_slow
+	movq	KPROBE_SITE_only(%rdi), %r12
+	testq	%r12, %r12
+	jz	.Lshared_slow
+	movq	%rdi, COPYABLE_PER_CPU(current_kprobe)
+	movq	%rsi, COPYABLE_PER_CPU(kprobe_ctlblk + KPROBE_CTLBLK_regs)
+	movl	PREEMPT_COUNT, %ecx
+	movl	%ecx, COPYABLE_PER_CPU(kprobe_context)
+	decl	KPROBE_cold(%rdi)
+	jz	.Lshared_hot
+.Lshared_call:
+	movq	%r12, %rdi
+	movq	KPROBE_pre_handler(%r12), %rax
+	CALL_NOSPEC rax
+	testl	%eax, %eax
+	jnz	kprobe_detour_changed
+	movq	$0, COPYABLE_PER_CPU(current_kprobe)
+.Lshared_leave:
+	movq	%rbx, RIP(%rsp)
+	END_NO_PREEMPTION .Lshared_resched
+.Lshared_restore:
+	RETURN_BY_RET restored=.Lshared_restored
+
+.Lshared_hot:
+	UNWIND_HINT_REGS
+	call	kprobe_detour_hot
+	movq	%rsp, %rsi
+	jmp	.Lshared_call
+.Lshared_slow:
+	call	kprobe_detour_slow
+	decl	%eax
+	jnz	.Lshared_leave
+	jmp	kprobe_detour_changed_nested
+#ifdef CONFIG_PREEMPTION
+.Lshared_resched:
+	call	kprobe_detour_resched
+	jmp	.Lshared_restore
+#endif
+SYM_CODE_END(kprobe_shared_detour)
+_ASM_NOKPROBE(kprobe_shared_detour)
+DETOUR_BODY kprobe_shared_body, kprobe_shared_detour, .Lshared_framed, .Lshared_restored
+#endif
+
 /*
  * A handler has set ip, and perhaps sp and flags. Not by IRET: in an NMI it would let
  * the next NMI in.
@@ -250,7 +338,7 @@ SYM_INNER_LABEL(kprobe_detour_changed_nested, SYM_L_GLOBAL)
 	call	kprobe_detour_redirect
 	END_NO_PREEMPTION .Lchanged_resched
 .Lchanged_restore:
-	RETURN_BY_RET
+	RETURN_BY_RET restored=.Lchanged_restored
 #ifdef CONFIG_PREEMPTION
 .Lchanged_resched:
 	UNWIND_HINT_REGS
@@ -260,3 +348,6 @@ SYM_INNER_LABEL(kprobe_detour_changed_nested, SYM_L_GLOBAL)
 SYM_CODE_END(kprobe_detour_changed)
 _ASM_NOKPROBE(kprobe_detour_changed)
 _ASM_NOKPROBE(kprobe_detour_changed_nested)
+#ifdef CONFIG_X86_64
+DETOUR_BODY kprobe_changed_body, kprobe_detour_changed, kprobe_detour_changed, .Lchanged_restored
+#endif

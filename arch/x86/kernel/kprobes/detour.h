@@ -18,6 +18,13 @@
 #define DETOUR_POST_TEMPLATE_SIZE	352
 
 /*
+ * A small detour begins with the address of its site's kprobe, and then its entry, a call of
+ * kprobe_shared_detour.
+ */
+#define SMALL_DETOUR_ENTRY		8
+#define SMALL_DETOUR_HEAD		13
+
+/*
  * In the bits above cs, which the CPU leaves 0 or uses otherwise: ip is that after a
  * breakpoint. regs_get_register() leaves it out.
  */
@@ -31,11 +38,10 @@
 #ifndef __ASSEMBLY__
 
 #include <linux/compiler.h>
+#include <linux/kprobes.h>
 #include <linux/types.h>
 
 #include <asm/ptrace.h>
-
-struct kprobe;
 
 /**
  * struct detour_template - Template of a detour or of its second half
@@ -91,6 +97,20 @@ struct detour_template {
 
 extern const struct detour_template kprobe_detour_template, kprobe_detour_post_template;
 
+/**
+ * struct detour_body - Code of detour.S that is not copied, and ends by RETURN_BY_RET
+ * @code:	The code.
+ * @framed:	Offset from which on the registers are saved.
+ * @restored:	Offset from which on they are those of the probed code again.
+ */
+struct detour_body {
+	const u8 *code;
+	u16 framed;
+	u16 restored;
+};
+
+extern const struct detour_body kprobe_shared_body, kprobe_changed_body;
+
 /* A handler has changed the path: ip is where execution continues. */
 #ifdef CONFIG_X86_64
 static __always_inline void detour_clear_mark(struct pt_regs *regs)
@@ -105,6 +125,20 @@ static __always_inline void detour_clear_mark(struct pt_regs *regs)
 #endif
 
 #ifdef CONFIG_OPTPROBES
+/* Offset in a detour of the copies of the displaced instructions. */
+static __always_inline unsigned int detour_head_size(const struct arch_optimized_insn *op)
+{
+	return op->small ? SMALL_DETOUR_HEAD : kprobe_detour_template.end;
+}
+
+/* Offset in a detour at which a jump enters it. */
+static inline unsigned int detour_entry(const struct arch_optimized_insn *op)
+{
+	return op->small ? SMALL_DETOUR_ENTRY : kprobe_detour_template.entry;
+}
+
+void kprobe_shared_detour(void);
+void kprobe_detour_hot(void);
 int kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_redirect(struct pt_regs *regs);

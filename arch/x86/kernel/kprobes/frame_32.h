@@ -109,7 +109,7 @@
 .endm
 
 /* The same without IRET, and but for all segments: pop flags, and ip by a return. */
-.macro RETURN_BY_RET
+.macro RETURN_BY_RET restored
 	movl	PT_OLDESP(%esp), %eax
 	movl	PT_EIP(%esp), %ecx
 	movl	PT_EFLAGS(%esp), %edx

@@ -15,7 +15,10 @@
  */
 #define OPCODE_PUSH(reg)	(0x50 + (reg))
 #define OPCODE_POP(reg)		(0x58 + (reg))
+#define OPCODE_PUSH_IMM32	0x68
+#define OPCODE_PUSH_IMM8	0x6a
 #define OPCODE_JCC8(cond)	(0x70 + (cond))
+#define OPCODE_LEA		0x8d
 #define OPCODE_NOP		0x90
 #define OPCODE_PUSHF		0x9c
 #define OPCODE_POPF		0x9d

@@ -8,6 +8,10 @@
  * detour stays valid when the probes of its site change, except that post handlers
  * need a detour with a second half. The direct call of one probe's handler is a short
  * cut.
+ *
+ * A small detour takes a tenth of the memory: in place of the copy it has a call of one that
+ * all small detours share. A hit costs some more instructions. Where there are many sites,
+ * most are hit seldom; one that is hit often gets a larger detour.
  */
 #include <linux/cpu.h>
 #include <linux/cpufeature.h>
@@ -18,6 +22,8 @@
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/unaligned.h>
+
+#include <kunit/visibility.h>
 
 #include "branches.h"
 #include "detour.h"
@@ -83,10 +89,22 @@ notrace void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs
 	kprobe_end_hit(nested);
 }
 
+/**
+ * kprobe_detour_hot() - Ask for a larger detour
+ *
+ * The shared body calls this once for each small detour, when its site has been hit often.
+ *
+ * Context: That of the probed code, with preemption off. kprobe_running() is set.
+ */
+notrace void __kprobes kprobe_detour_hot(void)
+{
+	optimizer_renew_detours();
+}
+
 /* The copy of the first displaced instruction. */
 static __always_inline kprobe_opcode_t *detour_first_copy(const struct arch_optimized_insn *op)
 {
-	return op->insn + first_half->end;
+	return op->insn + detour_head_size(op);
 }
 
 /*
@@ -100,7 +118,7 @@ static __always_inline bool uses_detour(const struct kprobe *kp,
 	/* Pairs with the smp_store_release() in arch_use_detour(). */
 	const kprobe_opcode_t *boost = smp_load_acquire(&kp->ainsn.boost);
 
-	return boost == READ_ONCE(op->insn) + first_half->end;
+	return boost == READ_ONCE(op->insn) + detour_head_size(op);
 }
 
 /**
@@ -284,7 +302,7 @@ static int detour_copy_insn(u8 *code, unsigned int len, const kprobe_opcode_t *d
 static int detour_copy_all_insns(u8 *code, struct arch_optimized_insn *op,
 				 const kprobe_opcode_t *addr, bool *falls_through)
 {
-	unsigned int len = first_half->end, pos = 0;
+	unsigned int head = detour_head_size(op), len = head, pos = 0;
 	struct insn insn;
 	int copied;
 
@@ -293,7 +311,7 @@ static int detour_copy_all_insns(u8 *code, struct arch_optimized_insn *op,
 		if (insn_decode(&insn, op->code + pos, op->size - pos, INSN_MODE_KERN))
 			return -EILSEQ;
 		if (pos && pos < JMP32_INSN_SIZE)
-			op->copies[pos - 1] = len - first_half->end;
+			op->copies[pos - 1] = len - head;
 		copied = detour_copy_insn(code, len, op->insn, &insn, addr, pos);
 		if (copied < 0)
 			return copied;
@@ -328,32 +346,57 @@ static kprobe_opcode_t *detour_rest(const struct arch_optimized_insn *op)
 	return detour_first_copy(op) + op->rest;
 }
 
+/* Write what precedes the copies in a small detour. */
+static void detour_fill_small_head(u8 *code, const kprobe_opcode_t *detour,
+				   struct kprobe_site *site)
+{
+	put_unaligned((unsigned long)&site->kp, (unsigned long *)code);
+	__text_gen_insn(code + SMALL_DETOUR_ENTRY, CALL_INSN_OPCODE, detour + SMALL_DETOUR_ENTRY,
+			kprobe_shared_detour, CALL_INSN_SIZE);
+}
+
+static void detour_fill_first_half(u8 *code, const struct arch_optimized_insn *op,
+				   struct kprobe_site *site)
+{
+	const void *handler = site->only ? (void *)site->only->pre_handler :
+					   (void *)kprobe_detour_slow;
+
+	detour_fill_template(code, op->insn, first_half, site, site->kp.addr + INT3_INSN_SIZE,
+			     handler);
+	if (!op->post)
+		return;
+	detour_put_jump(code, op->insn, first_half->called, op->post + second_half->run);
+	detour_set_branch(code, op->insn, first_half->handled, op->post + second_half->run_nested);
+}
+
+/* The size of a detour without its second half, with room for the jump back. */
+static unsigned int detour_size(const struct arch_optimized_insn *op)
+{
+	return detour_head_size(op) + displaced_copies_size(op->code, op->size) + JMP32_INSN_SIZE;
+}
+
 /*
  * Write the template, the displaced instructions and a jump to the text after them. An
  * INT3 after a final jump among them keeps CPUs from speculating straight on.
  */
 static int detour_make_first_half(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
-	const void *handler = site->only ? (void *)site->only->pre_handler :
-					   (void *)kprobe_detour_slow;
 	const kprobe_opcode_t *addr = site->kp.addr;
 	u8 code[MAX_OPTINSN_SIZE];
 	bool falls_through;
 	int len;
 
 	memset(code, INT3_INSN_OPCODE, sizeof(code));
-	detour_fill_template(code, op->insn, first_half, site, addr + INT3_INSN_SIZE, handler);
+	if (op->small)
+		detour_fill_small_head(code, op->insn, site);
+	else
+		detour_fill_first_half(code, op, site);
 	len = detour_copy_all_insns(code, op, addr, &falls_through);
 	if (len < 0)
 		return len;
 	if (falls_through)
 		detour_put_jump(code, op->insn, len, addr + op->size);
-	if (op->post) {
-		detour_put_jump(code, op->insn, first_half->called, op->post + second_half->run);
-		detour_set_branch(code, op->insn, first_half->handled,
-				  op->post + second_half->run_nested);
-	}
-	text_poke(op->insn, code, sizeof(code));
+	text_poke(op->insn, code, detour_size(op));
 	return 0;
 }
 
@@ -386,38 +429,77 @@ static unsigned long detour_relay_addr(const struct arch_optimized_insn *op,
 	return (unsigned long)kp->addr + JMP8_INSN_SIZE + op->relay;
 }
 
+/* Tests set it to another value. */
+unsigned int kprobe_large_detours = 256;
+EXPORT_SYMBOL_IF_KUNIT(kprobe_large_detours);
+
+/* The number of detours that are not small. kprobe_mutex. */
+static unsigned int large_detours;
+
+/* After so many hits a site deserves a detour that is not small. */
+#define HITS_OF_COLD_SITE	1000
+
+static bool may_be_small(const struct arch_optimized_insn *op, const struct kprobe_site *site)
+{
+	return IS_ENABLED(CONFIG_X86_64) && !site->has_post && !op->hot &&
+	       large_detours >= kprobe_large_detours;
+}
+
+static bool is_detour_outgrown(const struct arch_optimized_insn *op)
+{
+	/* Pairs with the plain instruction in kprobe_shared_detour. */
+	return op->small && READ_ONCE(op->cold) <= 0;
+}
+
 static void detour_free(struct arch_optimized_insn *op)
 {
-	if (op->insn)
+	if (op->insn) {
+		large_detours -= !op->small;
 		free_optinsn_slot(op->insn, 0);
+	}
 	if (op->post)
 		free_optinsn_slot(op->post, 0);
 	memset(op, 0, sizeof(*op));
 }
 
+/* Choose what kind of detour it is to be, and allocate it. Returns false without memory. */
+static bool detour_allocate(struct arch_optimized_insn *op, struct kprobe_site *site)
+{
+	op->small = may_be_small(op, site);
+	op->insn = get_sized_optinsn_slot_for(&site->kp, detour_size(op));
+	if (!op->insn)
+		return false;
+	if (op->small)
+		op->cold = HITS_OF_COLD_SITE;
+	else
+		op->direct = site->direct;
+	large_detours += !op->small;
+	if (site->has_post)
+		op->post = get_sized_optinsn_slot_for(&site->kp, MAX_POST_OPTINSN_SIZE);
+	return op->post || !site->has_post;
+}
+
 static int detour_make(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
-	bool post = site->has_post;
 	int err;
 
-	op->direct = site->direct;
-	op->insn = get_optinsn_slot_for(&site->kp);
-	if (post)
-		op->post = get_post_optinsn_slot_for(&site->kp);
-	if (!op->insn || (post && !op->post))
+	if (!detour_allocate(op, site))
 		return -ENOMEM;
 	err = detour_make_first_half(op, site);
-	if (!err && post)
+	if (!err && op->post)
 		err = detour_make_second_half(op, site);
 	if (!err && op->relay)
 		err = kprobe_relay_make(detour_relay_addr(op, &site->kp), &site->kp,
-					op->insn + first_half->entry);
+					op->insn + detour_entry(op));
 	return err;
 }
 
 int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *p)
 {
-	struct arch_optimized_insn made = { .unpadded = op->optinsn.unpadded };
+	struct arch_optimized_insn made = {
+		.hot		= op->optinsn.hot,
+		.unpadded	= op->optinsn.unpadded,
+	};
 	int size, err;
 
 	lockdep_assert_held(&text_mutex);
@@ -455,8 +537,11 @@ bool arch_detour_suits(struct optimized_kprobe *op)
 {
 	const struct kprobe_site *site = site_of(&op->kp);
 
-	return (op->optinsn.post || !site->has_post) &&
-	       (!site->direct || site->direct == op->optinsn.direct);
+	if (site->has_post && !op->optinsn.post)
+		return false;
+	if (op->optinsn.small)
+		return !is_detour_outgrown(&op->optinsn);
+	return !site->direct || site->direct == op->optinsn.direct;
 }
 
 void arch_use_detour(struct optimized_kprobe *op, bool use)
@@ -473,9 +558,12 @@ void arch_use_detour(struct optimized_kprobe *op, bool use)
 
 void arch_remove_optimized_kprobe(struct optimized_kprobe *op)
 {
+	bool hot = op->optinsn.hot || is_detour_outgrown(&op->optinsn);
+
 	if (op->optinsn.relay)
 		kprobe_relay_free(detour_relay_addr(&op->optinsn, &op->kp));
 	detour_free(&op->optinsn);
+	op->optinsn.hot = hot;
 }
 
 int arch_learn_text(unsigned long addr)
@@ -502,7 +590,7 @@ static unsigned int kprobe_make_jump(u8 *jump, const struct optimized_kprobe *op
 				(void *)detour_relay_addr(detour, &op->kp), size);
 	else
 		__text_gen_insn(jump, JMP32_INSN_OPCODE, op->kp.addr,
-				detour->insn + first_half->entry, size);
+				detour->insn + detour_entry(detour), size);
 	return size;
 }
 
@@ -573,12 +661,13 @@ struct kprobe *kprobe_detour_insn_owner(unsigned long ip, unsigned long *sp)
 	if (!kp)
 		return NULL;
 	detour = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
-	if (ip - (unsigned long)detour->insn < MAX_OPTINSN_SIZE) {
-		ip -= (unsigned long)detour->insn + first_half->end;
+	if (ip - (unsigned long)detour->post < MAX_POST_OPTINSN_SIZE) {
+		if (ip - (unsigned long)detour->post != second_half->end)
+			return NULL;
+	} else {
+		ip -= (unsigned long)detour_first_copy(detour);
 		if ((long)ip < 0 || displaced_origin(detour->code, detour->size, ip, &pushed))
 			return NULL;
-	} else if (ip - (unsigned long)detour->post != second_half->end) {
-		return NULL;
 	}
 	*sp += pushed;
 	return kp;

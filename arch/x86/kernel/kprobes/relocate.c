@@ -460,6 +460,30 @@ int relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
 EXPORT_SYMBOL_IF_KUNIT(relocate_displaced);
 
 /**
+ * displaced_copies_size() - Compute how large the copies of displaced instructions are
+ * @code: The displaced bytes.
+ * @size: The number of displaced bytes, as returned by displaced_size().
+ *
+ * Context: Any. Pure: the result depends only on the bytes.
+ * Return: The size in bytes of all that relocate_displaced() makes of @code.
+ */
+unsigned int displaced_copies_size(const u8 *code, unsigned int size)
+{
+	enum displaced_form form = DISPLACED_NEVER;
+	unsigned int copied = 0;
+	struct insn insn;
+
+	for (unsigned int pos = 0; pos < size && !is_jump_form(form); pos += insn.length) {
+		if (insn_decode(&insn, code + pos, size - pos, INSN_MODE_KERN))
+			break;
+		form = displaced_form(&insn);
+		copied += displaced_copy_size(&insn, form);
+	}
+	return copied;
+}
+EXPORT_SYMBOL_IF_KUNIT(displaced_copies_size);
+
+/**
  * displaced_origin() - Find the displaced instruction that a copy stems from
  * @code: The displaced bytes.
  * @size: The number of displaced bytes, as returned by displaced_size().

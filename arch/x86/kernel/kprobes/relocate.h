@@ -23,6 +23,7 @@ int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 #define DISPLACED_COPY_MAX	40
 
 int displaced_size(const u8 *code, size_t len, unsigned int jump_size);
+unsigned int displaced_copies_size(const u8 *code, unsigned int size);
 bool displaced_is_jump(const struct insn *insn);
 bool displaced_is_branch(const struct insn *insn);
 bool displaced_needs_place(const struct insn *insn, bool its, bool lfence);

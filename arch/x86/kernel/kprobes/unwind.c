@@ -71,6 +71,7 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 		return hit;
 	if (regs && kprobe_relay_unwind(&ip))
 		return ip;
+	kprobe_body_unwind(&ip, sp);
 	if (is_kernel_text(ip) || kprobe_detour_unwind(&ip, sp))
 		return ip;
 	kp = kprobe_slot_owner(ip);

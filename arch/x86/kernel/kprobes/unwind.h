@@ -8,9 +8,12 @@
 #include <linux/types.h>
 
 #ifdef CONFIG_OPTPROBES
+void kprobe_body_unwind(unsigned long *ip, unsigned long *sp);
 bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp);
 bool kprobe_relay_unwind(unsigned long *ip);
 #else
+static inline void kprobe_body_unwind(unsigned long *ip, unsigned long *sp) { }
+
 static inline bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 {
 	return false;

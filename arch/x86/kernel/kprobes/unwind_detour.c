@@ -20,6 +20,9 @@
 static const struct detour_template *const first_half = &kprobe_detour_template;
 static const struct detour_template *const second_half = &kprobe_detour_post_template;
 
+/* The size of the instruction before the return at the end of RETURN_BY_RET. */
+#define POPF_SIZE	1
+
 /* Words of room for handlers between the stack of the probed code and the registers. */
 #define ROOM_WORDS	(HANDLER_STACK_ROOM / sizeof(long))
 
@@ -80,6 +83,68 @@ static bool is_detour_framed(const struct detour_template *template, u32 offset,
 	return false;
 }
 
+/* The number of words that a body has pushed at @offset on top of its return address. */
+static unsigned int body_words_pushed(const struct detour_body *body, unsigned int offset)
+{
+	unsigned int count = 0;
+	struct insn insn;
+
+	for (unsigned int pos = 0; pos < offset; pos += insn.length) {
+		if (insn_decode(&insn, body->code + pos, MAX_INSN_SIZE, INSN_MODE_KERN))
+			break;
+		switch (insn_opcode(&insn)) {
+		case OPCODE_PUSH(0) ... OPCODE_PUSH(7):
+		case OPCODE_PUSH_IMM32:
+		case OPCODE_PUSH_IMM8:
+		case OPCODE_PUSHF:
+		case OPCODE_GROUP5:	/* of which there is only PUSH */
+			count++;
+			break;
+		case OPCODE_LEA:
+			count -= insn.displacement.value / (int)sizeof(long);
+			break;
+		default:
+			break;
+		}
+	}
+	return count;
+}
+
+/* If @ip is where the body has the registers of the probed code, unwind it. */
+static bool is_body_unwound(const struct detour_body *body, unsigned long *ip, unsigned long *sp)
+{
+	unsigned long offset = *ip - (unsigned long)body->code, target;
+	unsigned int words;
+
+	if (offset < body->framed)
+		words = body_words_pushed(body, offset);
+	else if (offset >= body->restored && offset <= body->restored + POPF_SIZE)
+		words = offset == body->restored;
+	else
+		return false;
+	if (copy_from_kernel_nofault(&target, (unsigned long *)*sp + words, sizeof(target)))
+		return false;
+	*ip = target;
+	*sp += (words + 1) * sizeof(long);
+	return true;
+}
+
+/**
+ * kprobe_body_unwind() - Find where code of detour.S with the probed code's registers returns
+ * @ip: An address. In such code it is set to the one that is returned to: the copies in a
+ *	small detour, or where a handler has set ip.
+ * @sp: The stack pointer. Then it is set to that at @ip.
+ *
+ * The unwinder finds the same by the return address, but forgets the registers.
+ *
+ * Context: Any in which RCU is watching.
+ */
+void kprobe_body_unwind(unsigned long *ip, unsigned long *sp)
+{
+	if (!is_body_unwound(&kprobe_shared_body, ip, sp))
+		is_body_unwound(&kprobe_changed_body, ip, sp);
+}
+
 /* The address in the text for @offset in a second half: the instruction, or the next. */
 static unsigned long detour_post_original_ip(const struct kprobe *kp, u32 offset)
 {
@@ -102,22 +167,27 @@ bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 	struct kprobe *kp = kprobe_optinsn_slot_owner(*ip);
 	const struct detour_template *template = first_half;
 	const struct arch_optimized_insn *detour;
-	unsigned int offset, words, pushed;
+	unsigned int words, pushed, head = 0;
+	unsigned long offset;
 
 	if (!kp)
 		return false;
 	/* If it is in the making, @ip is a stale word of the stack: any result will do. */
 	detour = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
-	offset = *ip - (unsigned long)READ_ONCE(detour->insn);
-	if (offset >= MAX_OPTINSN_SIZE) {
+	offset = *ip - (unsigned long)READ_ONCE(detour->post);
+	if (offset < MAX_POST_OPTINSN_SIZE) {
 		template = second_half;
-		offset = *ip - (unsigned long)READ_ONCE(detour->post);
+	} else {
+		offset = *ip - (unsigned long)READ_ONCE(detour->insn);
+		head = detour_head_size(detour);
 	}
-	if (template == first_half && offset >= first_half->end) {
-		offset = displaced_origin(detour->code, READ_ONCE(detour->size),
-					  offset - first_half->end, &pushed);
+	if (template == first_half && offset >= head) {
+		offset = displaced_origin(detour->code, READ_ONCE(detour->size), offset - head,
+					  &pushed);
 		*ip = (unsigned long)kp->addr + offset;
 		*sp += pushed;
+	} else if (template == first_half && detour->small) {
+		*ip = (unsigned long)kp->addr;
 	} else if (offset < template->end && is_detour_framed(template, offset, &words)) {
 		*ip = (unsigned long)template->code + offset;
 	} else {
@@ -156,7 +226,7 @@ bool kprobe_relay_unwind(unsigned long *ip)
 		return false;
 	/* There are other jumps to the middle of detours: in detours. */
 	detour = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
-	if (target - (unsigned long)READ_ONCE(detour->insn) != first_half->entry)
+	if (target - (unsigned long)READ_ONCE(detour->insn) != detour_entry(detour))
 		return false;
 	*ip = (unsigned long)kp->addr;
 	return true;
