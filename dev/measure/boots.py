@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the tools that measure a guest share."""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+TOOL = Path(sys.argv[0]).name
+
+
+def start(directory, run, name, timeout, *options, env=None):
+    command = [REPO / "dev/kernel/boot", "--obj", directory, "--name", name, "--timeout", str(timeout),
+               "--memory", "2G", *options, run]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
+
+
+def finish(boot, name):
+    """{name: value} of a good boot; exits if it is not."""
+    said = boot.communicate()[0]
+    print("".join(f"   {line}\n" for line in said.splitlines()), end="", flush=True)
+    if boot.returncode:
+        sys.exit(f"{TOOL}: {name} failed: its kernel's log is build/log/{name}.console")
+    verdict = (REPO / f"build/log/{name}.verdict").read_text(errors="replace")
+    return {key: int(value) for key, value in re.findall(r"^# bench: (\S+) (-?\d+)\r?$", verdict, re.M)}
+
+
+def commit(repo):
+    """Name the commit, with "+changes" if files other than those of bench/ differ from it."""
+    def git(*words):
+        return subprocess.run(["git", "-C", repo, *words], capture_output=True, text=True)
+
+    name = git("describe", "--always", "--abbrev=12")
+    if name.returncode:
+        return "unknown"
+    changed = git("status", "--porcelain", "--", ".", ":!bench").stdout.strip()
+    return name.stdout.strip() + ("+changes" if changed else "")
