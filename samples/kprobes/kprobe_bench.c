@@ -11,6 +11,7 @@
  *	plain		the nanoseconds that a hit adds to a call of a function, for hits of
  *			breakpoints and hits through ftrace
  *	optimized	the nanoseconds that a hit adds to a call of a function, for jumps
+ *	only KIND	one of these kinds of hits, by its name in the log
  *	places		hits of breakpoints at hundreds of adjacent instructions: their
  *			number, the sum, minimum and maximum of their durations, and the
  *			number of hits that take longer than the minimum
@@ -362,6 +363,14 @@ static int bench_run_all(bool optimized)
 	return failed;
 }
 
+static int bench_run_only(const char *kind)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(benches); i++)
+		if (sysfs_streq(kind, benches[i].name))
+			return bench_measure(&benches[i]);
+	return -EINVAL;
+}
+
 /* --------------------------------------------------------------- many places */
 
 #ifdef CONFIG_X86
@@ -568,6 +577,7 @@ static int bench_run_all_parallel(bool optimized)
 static int bench_run(const char *kind, const struct kernel_param *param)
 {
 	static DEFINE_MUTEX(lock);
+	size_t only = str_has_prefix(kind, "only ");
 
 	/* The optimiser ignores the text of a module that is being loaded. */
 	if (THIS_MODULE->state != MODULE_STATE_LIVE)
@@ -577,6 +587,8 @@ static int bench_run(const char *kind, const struct kernel_param *param)
 		return bench_run_all(false);
 	if (sysfs_streq(kind, "optimized"))
 		return bench_run_all(true);
+	if (only)
+		return bench_run_only(kind + only);
 	if (sysfs_streq(kind, "parallel"))
 		return bench_run_all_parallel(false);
 	if (sysfs_streq(kind, "parallel-optimized"))
@@ -588,7 +600,7 @@ static int bench_run(const char *kind, const struct kernel_param *param)
 
 static const struct kernel_param_ops run_ops = { .set = bench_run };
 module_param_cb(run, &run_ops, NULL, 0200);
-MODULE_PARM_DESC(run, "Write the name of a benchmark: plain, optimized, places, parallel or parallel-optimized");
+MODULE_PARM_DESC(run, "Write the name of a benchmark: plain, optimized, only KIND, places, parallel or parallel-optimized");
 
 /* All work is done by writes to @run. */
 static int __init bench_init(void)
