@@ -15,6 +15,7 @@ help:
 	@echo 'make test-i386     kprobes on i386: build, boot, compare (45 minutes the first time)'
 	@echo 'make ftrace        the kernel'"'"'s own tests of tracing, on that and on ours'
 	@echo 'make bench         both measured, side by side: 10 minutes; QUICK=1: 5 minutes'
+	@echo 'make profile       which instructions each kind of hit consists of: a minute; KIND=mov: one by one'
 	@echo 'make bench-debian  the kernel of Debian 13, its -rt- kernel and ours in its configuration'
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make torture       probes under load for MINUTES=60; DEBUG=1: with sanitizers'
@@ -64,6 +65,9 @@ ftrace: reference
 bench: PACKAGES = --plots
 bench: reference
 	@dev/measure/bench $(if $(QUICK),--quick)
+
+profile: build
+	@dev/measure/profile $(KIND:%=--list %)
 
 # Only the modules of LSMOD=, if it is given; without debug information.
 deb: PACKAGES = --debian
@@ -166,6 +170,6 @@ series-check: series
 clean:
 	rm -rf build
 
-.PHONY: help packages tree build run reference ftrace bench bench-debian shell test test-i386 hitpath
+.PHONY: help packages tree build run reference ftrace bench profile bench-debian shell test test-i386 hitpath
 .PHONY: transcript modes deb disks tools configs harness-test lint cross torture sweep coverage kcsan mutants
 .PHONY: series series-check clean
