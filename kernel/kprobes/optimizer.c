@@ -12,7 +12,8 @@
  * the single work item never runs two waits at once.
  *
  * Removing a jump needs no such wait and is done immediately by the caller. A site is
- * reconsidered when the reason that kept it from being optimised ends.
+ * reconsidered when the reason that kept it from being optimised ends. One whose detour no
+ * longer suits it becomes a breakpoint, and is optimised anew.
  */
 #include "internal.h"
 
@@ -31,6 +32,9 @@
 
 /* Delay before optimising: a site may leave again, and others may join the batch. */
 #define OPTIMIZE_DELAY	(HZ / 20)
+
+/* Delay before detours are renewed: others may turn out to need it, too. */
+#define RENEW_DELAY	(HZ / 2)
 
 /*
  * Delay before sites are reconsidered if no event shows that the reason has ended.
@@ -79,6 +83,12 @@ static DECLARE_DELAYED_WORK(optimizer_work, optimizer_run);
 
 static void optimizer_retry(struct work_struct *work);
 static DECLARE_DELAYED_WORK(retry_work, optimizer_retry);
+
+static void optimizer_renew(struct work_struct *work);
+static DECLARE_DELAYED_WORK(renew_work, optimizer_renew);
+
+static void optimizer_schedule_renewal(struct irq_work *work);
+static DEFINE_IRQ_WORK(renew_irq_work, optimizer_schedule_renewal);
 
 static struct kprobe_site *site_of_op(struct optimized_kprobe *op)
 {
@@ -133,7 +143,7 @@ void __weak arch_forget_text(const struct module *mod)
 }
 
 /**
- * arch_detour_suits() - Check that a site's detour serves all of its probes
+ * arch_detour_suits() - Check that a site's detour serves all of its probes well
  * @op: The site.
  *
  * Context: Process context, kprobe_mutex held.
@@ -198,7 +208,8 @@ static int site_prepare_detour(struct kprobe_site *site)
 		if (err)
 			return err;
 	}
-	if (!arch_detour_suits(&site->op))
+	/* Any other reason why it does not suit can wait for optimizer_renew(). */
+	if (site->has_post && !arch_detour_suits(&site->op))
 		return -EOPNOTSUPP;
 	if (has_armed_neighbour(site))
 		return -EEXIST;
@@ -377,6 +388,8 @@ static bool optimizer_finish_some(void)
 			break;
 		site_set_state(site_of_op(op), SITE_JUMP);
 		site_set_optimized(site_of_op(op), true);
+		if (!arch_detour_suits(op))
+			queue_delayed_work(system_unbound_wq, &renew_work, RENEW_DELAY);
 		list_move_tail(&op->list, &few);
 	}
 	guard(cpus_read_lock)();
@@ -632,14 +645,11 @@ static void optimizer_renew(struct work_struct *work)
 		cond_resched_tasks_rcu_qs();
 }
 
-static DECLARE_WORK(renew_work, optimizer_renew);
 
 static void optimizer_schedule_renewal(struct irq_work *work)
 {
-	queue_work(system_unbound_wq, &renew_work);
+	queue_delayed_work(system_unbound_wq, &renew_work, RENEW_DELAY);
 }
-
-static DEFINE_IRQ_WORK(renew_irq_work, optimizer_schedule_renewal);
 
 /**
  * optimizer_renew_detours() - Give sites other detours where arch_detour_suits() wants it
@@ -662,6 +672,8 @@ notrace void __kprobes optimizer_renew_detours(void)
  */
 void wait_for_kprobe_optimizer(void)
 {
+	irq_work_sync(&renew_irq_work);
+	flush_delayed_work(&renew_work);
 	while (READ_ONCE(optimizer.busy)) {
 		mod_delayed_work(system_unbound_wq, &optimizer_work, 0);
 		flush_delayed_work(&optimizer_work);

@@ -333,7 +333,7 @@ static bool bench_warm_up(const struct probes *probes, const struct bench *bench
 	if (!bench->optimized || bench->cold)
 		return true;
 	bench_time_calls(bench->functions->probed, ROUNDS);
-	msleep(100);
+	msleep(1000);
 	return bench_wait_ready(probes, bench);
 }
 

@@ -16,17 +16,17 @@
 #include "functions.h"
 #include "jump_snippets.h"
 
-module_param_named(large_detours, kprobe_large_detours, uint, 0444);
+module_param_named(large_detours, kprobe_max_large_detours, uint, 0444);
 
 /* More than a site is hit before it gets a larger detour, and much less than that. */
 #define MANY_HITS	2000
 #define FEW_HITS	100
 
-static unsigned int large_detours;
+static unsigned int max_large_detours;
 
 static void restore_large_detours(void *unused)
 {
-	kprobe_large_detours = large_detours;
+	kprobe_max_large_detours = max_large_detours;
 }
 
 static int start_small_test(struct kunit *test)
@@ -37,8 +37,8 @@ static int start_small_test(struct kunit *test)
 		return err;
 	if (!IS_ENABLED(CONFIG_X86_64))
 		kunit_skip(test, "no small detours");
-	large_detours = kprobe_large_detours;
-	kprobe_large_detours = 0;
+	max_large_detours = kprobe_max_large_detours;
+	kprobe_max_large_detours = 0;
 	return kunit_add_action_or_reset(test, restore_large_detours, NULL);
 }
 

@@ -147,8 +147,8 @@ struct kprobe_ctlblk {
  * @insn:	The detour, or NULL.
  * @post:	Its second half for use with post handlers, or NULL.
  * @direct:	The number of the probe whose handler is called directly, or 0.
- * @cold:	In a small detour: how many hits it takes until the site deserves a larger
- *		one. At 0 or less, it does. Hits count it down, and may lose counts.
+ * @hits_left:	In a small detour: the site deserves a larger one after so many hits; at 0 or
+ *		less, now. Hits of an only probe count it down, and may lose counts.
  * @size:	The number of bytes of displaced instructions.
  * @relay:	Distance in bytes from the end of a jump of two bytes to its relay, see
  *		relay.c; 0 if the jump has five.
@@ -166,7 +166,7 @@ struct arch_optimized_insn {
 	kprobe_opcode_t *post;
 	union {
 		u32 direct;
-		s32 cold;
+		s32 hits_left;
 	};
 	u8 size;
 	s8 relay;
@@ -178,8 +178,8 @@ struct arch_optimized_insn {
 	u8 code[MAX_OPTIMIZED_LENGTH];
 };
 
-/* How many detours are made before all that can be small are. */
-extern unsigned int kprobe_large_detours;
+/* When there are so many detours that are not small, new ones are, if they can be. */
+extern unsigned int kprobe_max_large_detours;
 
 /* Each jump reaches 128 bytes, and a relay has five. */
 #define KPROBE_JUMP_REACH	300

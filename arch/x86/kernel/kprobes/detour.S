@@ -236,23 +236,11 @@ SYM_CODE_END(kprobe_detour_post)
 _ASM_NOKPROBE(kprobe_detour_post)
 
 #ifdef CONFIG_X86_64
-/* Emit the struct detour_body @name. */
-.macro DETOUR_BODY name:req code:req framed:req restored:req
-	.pushsection .rodata.\name, "a"
-	.balign	8
-SYM_DATA_START(\name)
-	.quad	\code
-	.short	\framed - \code
-	.short	\restored - \code
-	.balign	8
-SYM_DATA_END(\name)
-	.popsection
-.endm
-
 /*
  * The body that small detours share. It is called with the stack of the probed code; before
  * the return address is the site, and after it are the copies of the displaced
- * instructions. What it does is what the template above does.
+ * instructions. It does what the template above does, except that C code calls the handler:
+ * the compiler knows what an indirect call needs.
  *
  * The return address, which is in the handlers' stack room, is kept in a register that
  * handlers preserve. Before registers are saved, kprobe_body_unwind() must understand each
@@ -288,24 +276,23 @@ SYM_CODE_START(kprobe_shared_detour)
 	movq	%rsi, COPYABLE_PER_CPU(kprobe_ctlblk + KPROBE_CTLBLK_regs)
 	movl	PREEMPT_COUNT, %ecx
 	movl	%ecx, COPYABLE_PER_CPU(kprobe_context)
-	decl	KPROBE_cold(%rdi)
+	decl	KPROBE_hits_left(%rdi)
 	jz	.Lshared_hot
 .Lshared_call:
 	movq	%r12, %rdi
-	movq	KPROBE_pre_handler(%r12), %rax
-	CALL_NOSPEC rax
+	call	kprobe_detour_call
 	testl	%eax, %eax
 	jnz	kprobe_detour_changed
 	movq	$0, COPYABLE_PER_CPU(current_kprobe)
 .Lshared_leave:
-	movq	%rbx, RIP(%rsp)
 	END_NO_PREEMPTION .Lshared_resched
 .Lshared_restore:
+	movq	%rbx, RIP(%rsp)
 	RETURN_BY_RET restored=.Lshared_restored
 
 .Lshared_hot:
 	UNWIND_HINT_REGS
-	call	kprobe_detour_hot
+	call	optimizer_renew_detours
 	movq	%rsp, %rsi
 	jmp	.Lshared_call
 .Lshared_slow:
@@ -320,7 +307,16 @@ SYM_CODE_START(kprobe_shared_detour)
 #endif
 SYM_CODE_END(kprobe_shared_detour)
 _ASM_NOKPROBE(kprobe_shared_detour)
-DETOUR_BODY kprobe_shared_body, kprobe_shared_detour, .Lshared_framed, .Lshared_restored
+
+	.pushsection .rodata.kprobe_shared_body, "a"
+	.balign	8
+SYM_DATA_START(kprobe_shared_body)
+	.quad	kprobe_shared_detour
+	.short	.Lshared_framed - kprobe_shared_detour
+	.short	.Lshared_restored - kprobe_shared_detour
+	.balign	8
+SYM_DATA_END(kprobe_shared_body)
+	.popsection
 #endif
 
 /*
@@ -338,7 +334,7 @@ SYM_INNER_LABEL(kprobe_detour_changed_nested, SYM_L_GLOBAL)
 	call	kprobe_detour_redirect
 	END_NO_PREEMPTION .Lchanged_resched
 .Lchanged_restore:
-	RETURN_BY_RET restored=.Lchanged_restored
+	RETURN_BY_RET
 #ifdef CONFIG_PREEMPTION
 .Lchanged_resched:
 	UNWIND_HINT_REGS
@@ -348,6 +344,3 @@ SYM_INNER_LABEL(kprobe_detour_changed_nested, SYM_L_GLOBAL)
 SYM_CODE_END(kprobe_detour_changed)
 _ASM_NOKPROBE(kprobe_detour_changed)
 _ASM_NOKPROBE(kprobe_detour_changed_nested)
-#ifdef CONFIG_X86_64
-DETOUR_BODY kprobe_changed_body, kprobe_detour_changed, kprobe_detour_changed, .Lchanged_restored
-#endif

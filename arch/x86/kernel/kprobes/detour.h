@@ -38,6 +38,7 @@
 #ifndef __ASSEMBLY__
 
 #include <linux/compiler.h>
+#include <linux/kconfig.h>
 #include <linux/kprobes.h>
 #include <linux/types.h>
 
@@ -98,8 +99,8 @@ struct detour_template {
 extern const struct detour_template kprobe_detour_template, kprobe_detour_post_template;
 
 /**
- * struct detour_body - Code of detour.S that is not copied, and ends by RETURN_BY_RET
- * @code:	The code.
+ * struct detour_body - The body that small detours share
+ * @code:	Its code, in detour.S.
  * @framed:	Offset from which on the registers are saved.
  * @restored:	Offset from which on they are those of the probed code again.
  */
@@ -109,7 +110,7 @@ struct detour_body {
 	u16 restored;
 };
 
-extern const struct detour_body kprobe_shared_body, kprobe_changed_body;
+extern const struct detour_body kprobe_shared_body;
 
 /* A handler has changed the path: ip is where execution continues. */
 #ifdef CONFIG_X86_64
@@ -125,20 +126,25 @@ static __always_inline void detour_clear_mark(struct pt_regs *regs)
 #endif
 
 #ifdef CONFIG_OPTPROBES
+static __always_inline bool is_small_detour(const struct arch_optimized_insn *op)
+{
+	return IS_ENABLED(CONFIG_X86_64) && op->small;
+}
+
 /* Offset in a detour of the copies of the displaced instructions. */
 static __always_inline unsigned int detour_head_size(const struct arch_optimized_insn *op)
 {
-	return op->small ? SMALL_DETOUR_HEAD : kprobe_detour_template.end;
+	return is_small_detour(op) ? SMALL_DETOUR_HEAD : kprobe_detour_template.end;
 }
 
 /* Offset in a detour at which a jump enters it. */
 static inline unsigned int detour_entry(const struct arch_optimized_insn *op)
 {
-	return op->small ? SMALL_DETOUR_ENTRY : kprobe_detour_template.entry;
+	return is_small_detour(op) ? SMALL_DETOUR_ENTRY : kprobe_detour_template.entry;
 }
 
 void kprobe_shared_detour(void);
-void kprobe_detour_hot(void);
+int kprobe_detour_call(struct kprobe *only, struct pt_regs *regs);
 int kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_redirect(struct pt_regs *regs);

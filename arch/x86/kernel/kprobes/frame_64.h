@@ -65,9 +65,9 @@
 /*
  * The same without IRET: push flags and ip below the stack pointer of the struct pt_regs
  * and pop them. Nothing is popped before: an interrupt would overwrite registers that the
- * unwinder reads. From @restored on, kprobe_body_unwind() finds ip.
+ * unwinder reads.
  */
-.macro RETURN_BY_RET restored:req
+.macro RETURN_BY_RET restored
 	movq	RIP(%rsp), %rax
 	movq	EFLAGS(%rsp), %rcx
 	movq	RSP(%rsp), %rdx
@@ -91,15 +91,18 @@
 	movq	RSI(%rsp), %rsi
 	movq	RDI(%rsp), %rdi
 	movq	ORIG_RAX(%rsp), %rsp
+	.ifnb	\restored
 \restored:
+	.endif
 	/* signal=1: the word is the address of an instruction, not a return address. */
 	UNWIND_HINT type=UNWIND_HINT_TYPE_CALL sp_reg=ORC_REG_SP sp_offset=16 signal=1
 	popfq
 	UNWIND_HINT type=UNWIND_HINT_TYPE_CALL sp_reg=ORC_REG_SP sp_offset=8 signal=1
 	/*
-	 * A return thunk, if the CPU needs one, has no such hint: what it returns to is looked
-	 * up as a return address, and an interrupt there cannot trace a target whose frame is
-	 * found from r10. Call depth tracking would count in the thunk, and change the flags.
+	 * An interrupt here cannot trace a target whose frame is found from r10, unless
+	 * kprobe_body_unwind() knows the place. A return thunk, if the CPU needs one, has no
+	 * such hint: what it returns to is looked up as a return address. Call depth tracking
+	 * would count in the thunk, and change the flags.
 	 */
 	ALTERNATIVE __stringify(RET), \
 		    __stringify(ANNOTATE_UNRET_SAFE; ret; int3), \

@@ -90,15 +90,16 @@ notrace void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs
 }
 
 /**
- * kprobe_detour_hot() - Ask for a larger detour
+ * kprobe_detour_call() - Call the pre handler of a site's only probe for the shared body
+ * @only: The probe.
+ * @regs: The registers.
  *
- * The shared body calls this once for each small detour, when its site has been hit often.
- *
- * Context: That of the probed code, with preemption off. kprobe_running() is set.
+ * Context: That of the probed code, with preemption off. kprobe_running() is the site.
+ * Return: Non-zero if the handler has changed the path.
  */
-notrace void __kprobes kprobe_detour_hot(void)
+notrace int __kprobes kprobe_detour_call(struct kprobe *only, struct pt_regs *regs)
 {
-	optimizer_renew_detours();
+	return only->pre_handler(only, regs);
 }
 
 /* The copy of the first displaced instruction. */
@@ -110,7 +111,7 @@ static __always_inline kprobe_opcode_t *detour_first_copy(const struct arch_opti
 /*
  * Do hits of the breakpoint at @kp run in the detour? Then @op is complete and stays so until
  * a grace period of RCU-tasks after arch_use_detour() has changed @boost. Else it may be in the
- * making: @insn is any value, but no detour that @boost has been set to.
+ * making: @insn is any value, but no detour that @boost has been set to, whatever @small is.
  */
 static __always_inline bool uses_detour(const struct kprobe *kp,
 					const struct arch_optimized_insn *op)
@@ -387,7 +388,7 @@ static int detour_make_first_half(struct arch_optimized_insn *op, struct kprobe_
 	int len;
 
 	memset(code, INT3_INSN_OPCODE, sizeof(code));
-	if (op->small)
+	if (is_small_detour(op))
 		detour_fill_small_head(code, op->insn, site);
 	else
 		detour_fill_first_half(code, op, site);
@@ -429,9 +430,8 @@ static unsigned long detour_relay_addr(const struct arch_optimized_insn *op,
 	return (unsigned long)kp->addr + JMP8_INSN_SIZE + op->relay;
 }
 
-/* Tests set it to another value. */
-unsigned int kprobe_large_detours = 256;
-EXPORT_SYMBOL_IF_KUNIT(kprobe_large_detours);
+unsigned int kprobe_max_large_detours = 256;
+EXPORT_SYMBOL_IF_KUNIT(kprobe_max_large_detours);
 
 /* The number of detours that are not small. kprobe_mutex. */
 static unsigned int large_detours;
@@ -442,13 +442,13 @@ static unsigned int large_detours;
 static bool may_be_small(const struct arch_optimized_insn *op, const struct kprobe_site *site)
 {
 	return IS_ENABLED(CONFIG_X86_64) && !site->has_post && !op->hot &&
-	       large_detours >= kprobe_large_detours;
+	       large_detours >= kprobe_max_large_detours;
 }
 
 static bool is_detour_outgrown(const struct arch_optimized_insn *op)
 {
 	/* Pairs with the plain instruction in kprobe_shared_detour. */
-	return op->small && READ_ONCE(op->cold) <= 0;
+	return is_small_detour(op) && READ_ONCE(op->hits_left) <= 0;
 }
 
 static void detour_free(struct arch_optimized_insn *op)
@@ -470,7 +470,7 @@ static bool detour_allocate(struct arch_optimized_insn *op, struct kprobe_site *
 	if (!op->insn)
 		return false;
 	if (op->small)
-		op->cold = HITS_OF_COLD_SITE;
+		op->hits_left = HITS_OF_COLD_SITE;
 	else
 		op->direct = site->direct;
 	large_detours += !op->small;
@@ -539,7 +539,7 @@ bool arch_detour_suits(struct optimized_kprobe *op)
 
 	if (site->has_post && !op->optinsn.post)
 		return false;
-	if (op->optinsn.small)
+	if (is_small_detour(&op->optinsn))
 		return !is_detour_outgrown(&op->optinsn);
 	return !site->direct || site->direct == op->optinsn.direct;
 }

@@ -83,7 +83,7 @@ static bool is_detour_framed(const struct detour_template *template, u32 offset,
 	return false;
 }
 
-/* The number of words that a body has pushed at @offset on top of its return address. */
+/* The number of words that the body has pushed at @offset on top of its return address. */
 static unsigned int body_words_pushed(const struct detour_body *body, unsigned int offset)
 {
 	unsigned int count = 0;
@@ -110,9 +110,18 @@ static unsigned int body_words_pushed(const struct detour_body *body, unsigned i
 	return count;
 }
 
-/* If @ip is where the body has the registers of the probed code, unwind it. */
-static bool is_body_unwound(const struct detour_body *body, unsigned long *ip, unsigned long *sp)
+/**
+ * kprobe_body_unwind() - Find where the shared body with the probed code's registers returns
+ * @ip: An address. There, it is set to that of the copies in the small detour.
+ * @sp: The stack pointer. Then it is set to that of the probed code.
+ *
+ * The unwinder finds the same by the return address, but forgets the registers.
+ *
+ * Context: Any in which RCU is watching.
+ */
+void kprobe_body_unwind(unsigned long *ip, unsigned long *sp)
 {
+	const struct detour_body *body = &kprobe_shared_body;
 	unsigned long offset = *ip - (unsigned long)body->code, target;
 	unsigned int words;
 
@@ -121,28 +130,11 @@ static bool is_body_unwound(const struct detour_body *body, unsigned long *ip, u
 	else if (offset >= body->restored && offset <= body->restored + POPF_SIZE)
 		words = offset == body->restored;
 	else
-		return false;
+		return;
 	if (copy_from_kernel_nofault(&target, (unsigned long *)*sp + words, sizeof(target)))
-		return false;
+		return;
 	*ip = target;
 	*sp += (words + 1) * sizeof(long);
-	return true;
-}
-
-/**
- * kprobe_body_unwind() - Find where code of detour.S with the probed code's registers returns
- * @ip: An address. In such code it is set to the one that is returned to: the copies in a
- *	small detour, or where a handler has set ip.
- * @sp: The stack pointer. Then it is set to that at @ip.
- *
- * The unwinder finds the same by the return address, but forgets the registers.
- *
- * Context: Any in which RCU is watching.
- */
-void kprobe_body_unwind(unsigned long *ip, unsigned long *sp)
-{
-	if (!is_body_unwound(&kprobe_shared_body, ip, sp))
-		is_body_unwound(&kprobe_changed_body, ip, sp);
 }
 
 /* The address in the text for @offset in a second half: the instruction, or the next. */
@@ -186,7 +178,7 @@ bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 					  &pushed);
 		*ip = (unsigned long)kp->addr + offset;
 		*sp += pushed;
-	} else if (template == first_half && detour->small) {
+	} else if (template == first_half && is_small_detour(detour)) {
 		*ip = (unsigned long)kp->addr;
 	} else if (offset < template->end && is_detour_framed(template, offset, &words)) {
 		*ip = (unsigned long)template->code + offset;
