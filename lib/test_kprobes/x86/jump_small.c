@@ -13,6 +13,7 @@
 #include "../load.h"
 #include "../optimize.h"
 #include "../return_probes.h"
+#include "frames.h"
 #include "functions.h"
 #include "jump_snippets.h"
 
@@ -84,24 +85,54 @@ static void post_handler_needs_larger_detour(struct kunit *test)
 	EXPECT_CALL(test, TARGET, "baB");
 }
 
+static void first_detours_are_larger(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol), *b = kpt_frame_probe('b', 0);
+
+	kprobe_max_large_detours = UINT_MAX;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_OPTIMIZED(test, a);
+	KUNIT_EXPECT_FALSE(test, kpt_has_small_detour(a));
+	kprobe_max_large_detours = 0;
+	ASSERT_REGISTERED(test, b);
+	ASSERT_OPTIMIZED(test, b);
+	KUNIT_EXPECT_TRUE(test, kpt_has_small_detour(b));
+	EXPECT_CALL(test, TARGET, "a");
+	EXPECT_CALL(test, &kpt_frame_place, "b");
+}
+
+/* A handler that expects the registers of each hit. */
+static int expect_regs(struct kprobe *kp, struct pt_regs *regs)
+{
+	struct counting_probe *p = container_of(kp, struct counting_probe, kp);
+
+	if (regs->ip == (unsigned long)kp->addr + 1 && regs->ARG1_REG == ARG)
+		atomic_inc(&p->hits);
+	return 0;
+}
+
 /* The last case: a site that the next probe finds keeps its larger detour. */
 static void site_hit_often_gets_larger_detour(struct kunit *test)
 {
 	unsigned long end = jiffies + PATIENCE;
-	struct kprobe *a;
+	struct kprobe *a, *b = kpt_frame_probe('b', 0);
 
 	kpt_prepare_counting(test);
 	a = kpt_counting_probe(0, kpt_address(TARGET->function));
+	a->pre_handler = expect_regs;
+	ASSERT_REGISTERED(test, b);
 	ASSERT_REGISTERED(test, a);
 	ASSERT_OPTIMIZED(test, a);
 	call_target(test, FEW_HITS);
-	msleep(500);
+	msleep(1000);
 	KUNIT_EXPECT_TRUE(test, kpt_has_small_detour(a));
 	call_target(test, MANY_HITS);
 	while ((!kprobe_optimized(a) || kpt_has_small_detour(a)) && time_before(jiffies, end))
 		msleep(20);
 	ASSERT_OPTIMIZED(test, a);
 	KUNIT_EXPECT_FALSE(test, kpt_has_small_detour(a));
+	KUNIT_EXPECT_TRUE(test, kprobe_optimized(b));
+	KUNIT_EXPECT_TRUE(test, kpt_has_small_detour(b));
 	call_target(test, FEW_HITS);
 	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_counting[0].hits), 2 * FEW_HITS + MANY_HITS);
 	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
@@ -111,6 +142,7 @@ static void site_hit_often_gets_larger_detour(struct kunit *test)
 static struct kunit_case optprobes_x86_small_cases[] = {
 	KUNIT_CASE(probes_come_and_go_at_small_detour),
 	KUNIT_CASE(post_handler_needs_larger_detour),
+	KUNIT_CASE(first_detours_are_larger),
 	KUNIT_CASE_SLOW(site_hit_often_gets_larger_detour),
 	{ }
 };
