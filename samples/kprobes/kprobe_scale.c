@@ -447,8 +447,13 @@ static void scale_free_targets(void)
 
 static int __init scale_init(void)
 {
-	int err = scale_read_targets();
+	int err;
 
+	if (!file) {
+		pr_err("the parameter targets is missing\n");
+		return -EINVAL;
+	}
+	err = scale_read_targets();
 	if (err) {
 		pr_err("cannot use %s: %pe\n", file, ERR_PTR(err));
 		scale_free_targets();
