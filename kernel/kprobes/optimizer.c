@@ -645,7 +645,6 @@ static void optimizer_renew(struct work_struct *work)
 		cond_resched_tasks_rcu_qs();
 }
 
-
 static void optimizer_schedule_renewal(struct irq_work *work)
 {
 	queue_delayed_work(system_unbound_wq, &renew_work, RENEW_DELAY);
