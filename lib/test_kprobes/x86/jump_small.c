@@ -3,12 +3,11 @@
  * Where there are many jumps, most have a small detour. It does what others do; a site that
  * is hit often gets a larger one.
  *
- * All suites run with small detours if the module is loaded with large_detours=0.
+ * All suites run with small detours if the kernel is booted with kprobes.large_detours=0.
  */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kconfig.h>
-#include <linux/moduleparam.h>
 
 #include "../load.h"
 #include "../optimize.h"
@@ -16,8 +15,6 @@
 #include "frames.h"
 #include "functions.h"
 #include "jump_snippets.h"
-
-module_param_named(large_detours, kprobe_max_large_detours, uint, 0444);
 
 /* More than a site is hit before it gets a larger detour, and much less than that. */
 #define MANY_HITS	2000

@@ -19,6 +19,7 @@
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/memory.h>
+#include <linux/moduleparam.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/unaligned.h>
@@ -433,6 +434,10 @@ static unsigned long detour_relay_addr(const struct arch_optimized_insn *op,
 unsigned int kprobe_max_large_detours = 256;
 EXPORT_SYMBOL_IF_KUNIT(kprobe_max_large_detours);
 
+#undef MODULE_PARAM_PREFIX
+#define MODULE_PARAM_PREFIX "kprobes."
+module_param_named(large_detours, kprobe_max_large_detours, uint, 0644);
+
 /* The number of detours that are not small. kprobe_mutex. */
 static unsigned int large_detours;
 
@@ -442,7 +447,7 @@ static unsigned int large_detours;
 static bool may_be_small(const struct arch_optimized_insn *op, const struct kprobe_site *site)
 {
 	return IS_ENABLED(CONFIG_X86_64) && !site->has_post && !op->hot &&
-	       large_detours >= kprobe_max_large_detours;
+	       large_detours >= READ_ONCE(kprobe_max_large_detours);
 }
 
 static bool is_detour_outgrown(const struct arch_optimized_insn *op)

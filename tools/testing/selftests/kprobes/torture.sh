@@ -9,6 +9,7 @@ modinfo kprobes_torture >/dev/null 2>&1 || skip_all "no module kprobes_torture"
 use_events
 running=$output.running
 instance=$tracing/instances/kprobes_torture
+large_detours=/sys/module/kprobes/parameters/large_detours
 restore() {
 	rm -f "$running"
 	wait
@@ -112,6 +113,14 @@ init_text_was_hit() {
 	[ "$init_hits" -gt 0 ] && [ "$init_hits" -le "$rounds" ]
 }
 
+# All new detours are small, then none is.
+detours() {
+	for number in 0 256; do
+		set_to "$number" $large_detours || return
+		sleep 2
+	done
+}
+
 start_disturbances() {
 	echo >"$running"
 	for disturbance; do
@@ -182,6 +191,7 @@ if has_config FPROBE_EVENTS; then
 	disturbances="$disturbances fprobe_events"
 	events=7
 fi
+[ ! -e $large_detours ] || disturbances="$disturbances detours"
 # shellcheck disable=SC2086	# words
 set -- $disturbances
 
