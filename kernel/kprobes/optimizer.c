@@ -398,7 +398,10 @@ static bool optimizer_finish_some(void)
 	return true;
 }
 
-/* No task is in the stale detours any more: free them, and prepare new ones. */
+/*
+ * No task is in the stale detours any more: free them, and prepare new ones, before a site
+ * that was registered meanwhile gets what they needed.
+ */
 static void optimizer_renew_stale(void)
 {
 	struct optimized_kprobe *op, *next;
@@ -406,7 +409,7 @@ static void optimizer_renew_stale(void)
 	guard(mutex)(&kprobe_mutex);
 	list_for_each_entry_safe(op, next, &optimizer.stale, list) {
 		arch_remove_optimized_kprobe(op);
-		list_move_tail(&op->list, &optimizer.candidates);
+		list_move(&op->list, &optimizer.candidates);
 	}
 }
 
