@@ -113,9 +113,9 @@ init_text_was_hit() {
 	[ "$init_hits" -gt 0 ] && [ "$init_hits" -le "$rounds" ]
 }
 
-# All new detours are small, then none is.
+# New detours are small, then as usual.
 detours() {
-	for number in 0 256; do
+	for number in 0 "$usual"; do
 		set_to "$number" $large_detours || return
 		sleep 2
 	done
@@ -191,7 +191,10 @@ if has_config FPROBE_EVENTS; then
 	disturbances="$disturbances fprobe_events"
 	events=7
 fi
-[ ! -e $large_detours ] || disturbances="$disturbances detours"
+if [ -e $large_detours ]; then
+	disturbances="$disturbances detours"
+	usual=$(cat $large_detours)
+fi
 # shellcheck disable=SC2086	# words
 set -- $disturbances
 
