@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Where there are many jumps, most have a small detour. It does what others do; a site that
- * is hit often gets a larger one.
+ * is hit often gets a large one.
  *
  * All suites run with small detours if the kernel is booted with kprobes.large_detours=0.
  */
@@ -16,16 +16,8 @@
 #include "functions.h"
 #include "jump_snippets.h"
 
-/* More than a site is hit before it gets a larger detour, and much less than that. */
-#define MANY_HITS	2000
-#define FEW_HITS	100
-
-static unsigned int max_large_detours;
-
-static void restore_large_detours(void *unused)
-{
-	kprobe_max_large_detours = max_large_detours;
-}
+/* A site gets a large detour after so many hits in two seconds. */
+#define MANY_HITS	1000
 
 static int start_small_test(struct kunit *test)
 {
@@ -35,9 +27,7 @@ static int start_small_test(struct kunit *test)
 		return err;
 	if (!IS_ENABLED(CONFIG_X86_64))
 		kunit_skip(test, "no small detours");
-	max_large_detours = kprobe_max_large_detours;
-	kprobe_max_large_detours = 0;
-	return kunit_add_action_or_reset(test, restore_large_detours, NULL);
+	return kpt_use_small_detours(test);
 }
 
 static void call_target(struct kunit *test, unsigned int times)
@@ -67,7 +57,7 @@ static void probes_come_and_go_at_small_detour(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kpt_has_small_detour(b));
 }
 
-static void post_handler_needs_larger_detour(struct kunit *test)
+static void post_handler_needs_large_detour(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
 	struct kprobe *b = kpt_post_probe('b', TARGET->symbol);
@@ -82,7 +72,7 @@ static void post_handler_needs_larger_detour(struct kunit *test)
 	EXPECT_CALL(test, TARGET, "baB");
 }
 
-static void first_detours_are_larger(struct kunit *test)
+static void first_detours_are_large(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol), *b = kpt_frame_probe('b', 0);
 
@@ -98,6 +88,39 @@ static void first_detours_are_larger(struct kunit *test)
 	EXPECT_CALL(test, &kpt_frame_place, "b");
 }
 
+/* Sites that earlier tests had probed are freed after grace periods: wait until none is. */
+static unsigned int count_large_detours(void)
+{
+	unsigned int number;
+
+	do {
+		number = READ_ONCE(kprobe_large_detours);
+		msleep(1000);
+	} while (READ_ONCE(kprobe_large_detours) != number);
+	return number;
+}
+
+static void freed_detour_leaves_room_for_large_one(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol), *b = kpt_frame_probe('b', 0);
+	struct kprobe *c = kpt_probe('c', OTHER_TARGET->symbol);
+	unsigned int number = count_large_detours();
+
+	kprobe_max_large_detours = number + 1;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_OPTIMIZED(test, a);
+	KUNIT_EXPECT_FALSE(test, kpt_has_small_detour(a));
+	ASSERT_REGISTERED(test, b);
+	ASSERT_OPTIMIZED(test, b);
+	KUNIT_EXPECT_TRUE(test, kpt_has_small_detour(b));
+	unregister_kprobe(a);
+	unregister_kprobe(b);
+	KUNIT_EXPECT_EQ(test, count_large_detours(), number);
+	ASSERT_REGISTERED(test, c);
+	ASSERT_OPTIMIZED(test, c);
+	KUNIT_EXPECT_FALSE(test, kpt_has_small_detour(c));
+}
+
 /* A handler that expects the registers of each hit. */
 static int expect_regs(struct kprobe *kp, struct pt_regs *regs)
 {
@@ -108,10 +131,9 @@ static int expect_regs(struct kprobe *kp, struct pt_regs *regs)
 	return 0;
 }
 
-/* The last case: a site that the next probe finds keeps its larger detour. */
-static void site_hit_often_gets_larger_detour(struct kunit *test)
+/* The last case: a site that the next probe finds keeps its large detour. */
+static void site_hit_often_gets_large_detour(struct kunit *test)
 {
-	unsigned long end = jiffies + PATIENCE;
 	struct kprobe *a, *b = kpt_frame_probe('b', 0);
 
 	kpt_prepare_counting(test);
@@ -120,27 +142,30 @@ static void site_hit_often_gets_larger_detour(struct kunit *test)
 	ASSERT_REGISTERED(test, b);
 	ASSERT_REGISTERED(test, a);
 	ASSERT_OPTIMIZED(test, a);
-	call_target(test, FEW_HITS);
-	msleep(1000);
+	call_target(test, MANY_HITS - 1);
+	ASSERT_OPTIMIZED(test, a);
+	KUNIT_EXPECT_TRUE(test, kpt_has_small_detour(a));
+	msleep(2500);	/* counting begins again */
+	call_target(test, 1);
+	ASSERT_OPTIMIZED(test, a);
 	KUNIT_EXPECT_TRUE(test, kpt_has_small_detour(a));
 	call_target(test, MANY_HITS);
-	while ((!kprobe_optimized(a) || kpt_has_small_detour(a)) && time_before(jiffies, end))
-		msleep(20);
 	ASSERT_OPTIMIZED(test, a);
 	KUNIT_EXPECT_FALSE(test, kpt_has_small_detour(a));
 	KUNIT_EXPECT_TRUE(test, kprobe_optimized(b));
 	KUNIT_EXPECT_TRUE(test, kpt_has_small_detour(b));
-	call_target(test, FEW_HITS);
-	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_counting[0].hits), 2 * FEW_HITS + MANY_HITS);
+	call_target(test, MANY_HITS);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_counting[0].hits), 3 * MANY_HITS);
 	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
 	unregister_kprobe(a);	/* before the text is compared */
 }
 
 static struct kunit_case optprobes_x86_small_cases[] = {
 	KUNIT_CASE(probes_come_and_go_at_small_detour),
-	KUNIT_CASE(post_handler_needs_larger_detour),
-	KUNIT_CASE(first_detours_are_larger),
-	KUNIT_CASE_SLOW(site_hit_often_gets_larger_detour),
+	KUNIT_CASE(post_handler_needs_large_detour),
+	KUNIT_CASE(first_detours_are_large),
+	KUNIT_CASE_SLOW(freed_detour_leaves_room_for_large_one),
+	KUNIT_CASE_SLOW(site_hit_often_gets_large_detour),
 	{ }
 };
 

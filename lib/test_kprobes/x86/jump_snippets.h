@@ -34,5 +34,6 @@ const void *kpt_unfit_gen_params(const void *prev, char *desc);
 int kpt_start_jump_suite(struct kunit_suite *suite);
 const u8 *kpt_detour_of(const struct kprobe *kp);
 bool kpt_has_small_detour(const struct kprobe *kp);
+int kpt_use_small_detours(struct kunit *test);
 
 #endif /* _TEST_KPROBES_X86_JUMP_SNIPPETS_H */

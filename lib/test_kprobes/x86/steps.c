@@ -328,6 +328,13 @@ static void trace_at_each_insn_of_detour_with_post_handler_shows_callers(struct 
 }
 
 #ifdef CONFIG_UNWINDER_ORC
+static void trace_at_each_insn_of_small_detour_shows_callers(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, kpt_use_small_detours(test), 0);
+	trace_at_each_insn_of_detour_shows_callers(test);
+	KUNIT_EXPECT_TRUE(test, kpt_has_small_detour(&kpt_test_probe('a')->kp));
+}
+
 static int step_after_second_push(struct test_probe *p, struct pt_regs *regs)
 {
 	WRITE_ONCE(steps.unchecked, true);
@@ -363,6 +370,8 @@ static struct kunit_case kprobes_x86_steps_cases[] = {
 	KUNIT_CASE_PARAM(trace_at_each_insn_of_detour_with_post_handler_shows_callers,
 			 kpt_traced_insn_gen_params),
 #ifdef CONFIG_UNWINDER_ORC
+	KUNIT_CASE_PARAM(trace_at_each_insn_of_small_detour_shows_callers,
+			 kpt_traced_insn_gen_params),
 	KUNIT_CASE(trace_at_each_insn_after_changed_path_shows_callers),
 #endif
 	{ }

@@ -139,7 +139,7 @@ struct kprobe_ctlblk {
 #define MAX_OPTINSN_SIZE	320
 #define MAX_POST_OPTINSN_SIZE	376
 
-/* Sizes in bytes of slots for small detours, other detours, and second halves. */
+/* Sizes in bytes of slots for small detours, large detours, and second halves. */
 #define KPROBE_OPTINSN_SIZES	{ 32, 40, 48, 64, 288, MAX_OPTINSN_SIZE, MAX_POST_OPTINSN_SIZE }
 
 /**
@@ -147,13 +147,15 @@ struct kprobe_ctlblk {
  * @insn:	The detour, or NULL.
  * @post:	Its second half for use with post handlers, or NULL.
  * @direct:	The number of the probe whose handler is called directly, or 0.
- * @hits_left:	In a small detour: the site deserves a larger one after so many hits; at 0 or
- *		less, now. Hits of an only probe count it down, and may lose counts.
+ * @hits_left:	In a small detour: hits of an only probe until kprobe_detour_counted() looks at
+ *		the time. CPUs may lose each other's counts.
+ * @since:	In a small detour: when @hits_left was set, as of detour_time(); 0 if the
+ *		site has been found to deserve a large one.
  * @size:	The number of bytes of displaced instructions.
  * @relay:	Distance in bytes from the end of a jump of two bytes to its relay, see
  *		relay.c; 0 if the jump has five.
  * @small:	It calls the body that small detours share.
- * @hot:	The site deserves a detour that is not small. Is valid without one, too.
+ * @hot:	The site deserves a large detour. Is valid without one, too.
  * @unpadded:	No padding for a relay is in reach. Is valid without a detour, too.
  * @rest:	Offset in bytes of the copy of the second instruction from that of the
  *		first; 0 if there is only one.
@@ -166,7 +168,10 @@ struct arch_optimized_insn {
 	kprobe_opcode_t *post;
 	union {
 		u32 direct;
-		s32 hits_left;
+		struct {
+			u16 hits_left;
+			u16 since;
+		};
 	};
 	u8 size;
 	s8 relay;
@@ -178,8 +183,11 @@ struct arch_optimized_insn {
 	u8 code[MAX_OPTIMIZED_LENGTH];
 };
 
-/* When there are so many detours that are not small, new ones are, if they can be. */
-extern unsigned int kprobe_max_large_detours;
+/*
+ * The number of large detours, which are those that are not small, under kprobe_mutex. When
+ * it has reached the maximum, new ones are small, if they can be.
+ */
+extern unsigned int kprobe_large_detours, kprobe_max_large_detours;
 
 /* Each jump reaches 128 bytes, and a relay has five. */
 #define KPROBE_JUMP_REACH	300

@@ -276,8 +276,8 @@ SYM_CODE_START(kprobe_shared_detour)
 	movq	%rsi, COPYABLE_PER_CPU(kprobe_ctlblk + KPROBE_CTLBLK_regs)
 	movl	PREEMPT_COUNT, %ecx
 	movl	%ecx, COPYABLE_PER_CPU(kprobe_context)
-	decl	KPROBE_hits_left(%rdi)
-	jz	.Lshared_hot
+	decw	KPROBE_hits_left(%rdi)
+	jz	.Lshared_counted
 .Lshared_call:
 	movq	%r12, %rdi
 	call	kprobe_detour_call
@@ -290,9 +290,9 @@ SYM_CODE_START(kprobe_shared_detour)
 	movq	%rbx, RIP(%rsp)
 	RETURN_BY_RET restored=.Lshared_restored
 
-.Lshared_hot:
+.Lshared_counted:
 	UNWIND_HINT_REGS
-	call	optimizer_renew_detours
+	call	kprobe_detour_counted
 	movq	%rsp, %rsi
 	jmp	.Lshared_call
 .Lshared_slow:

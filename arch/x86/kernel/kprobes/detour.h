@@ -145,6 +145,7 @@ static inline unsigned int detour_entry(const struct arch_optimized_insn *op)
 
 void kprobe_shared_detour(void);
 int kprobe_detour_call(struct kprobe *only, struct pt_regs *regs);
+void kprobe_detour_counted(struct kprobe *kp);
 int kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_redirect(struct pt_regs *regs);

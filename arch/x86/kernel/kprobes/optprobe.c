@@ -11,7 +11,7 @@
  *
  * A small detour takes a tenth of the memory: in place of the copy it has a call of one that
  * all small detours share. A hit costs some more instructions. Where there are many sites,
- * most are hit seldom; one that is hit often gets a larger detour.
+ * most are hit seldom; one that is hit often gets a large detour, as do the first sites.
  */
 #include <linux/cpu.h>
 #include <linux/cpufeature.h>
@@ -32,6 +32,9 @@
 #include "relay.h"
 #include "relocate.h"
 #include "text.h"
+
+#undef MODULE_PARAM_PREFIX
+#define MODULE_PARAM_PREFIX	"kprobes."
 
 static_assert(DETOUR_TEMPLATE_SIZE + DISPLACED_COPY_MAX + JMP32_INSN_SIZE <= MAX_OPTINSN_SIZE);
 static_assert(DETOUR_POST_TEMPLATE_SIZE + MAX_INSN_SIZE + JMP32_INSN_SIZE <=
@@ -101,6 +104,41 @@ notrace void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs
 notrace int __kprobes kprobe_detour_call(struct kprobe *only, struct pt_regs *regs)
 {
 	return only->pre_handler(only, regs);
+}
+
+/* A site that is hit so often in so many quarters of a second deserves a large detour. */
+#define HOT_HITS	1000
+#define HOT_PERIOD	8
+
+/* The time in quarters of a second, which overflows, but is never 0. */
+static __always_inline u16 detour_time(void)
+{
+	u16 quarters = (u32)jiffies / (HZ / 4);
+
+	return quarters ?: 1;
+}
+
+/**
+ * kprobe_detour_counted() - Look at the time when a small detour has counted its hits
+ * @kp: The site.
+ *
+ * If CPUs count at the same time, both may call this, and the site gets a large detour
+ * although it is not hit often.
+ *
+ * Context: That of the probed code, with preemption off. kprobe_running() is the site.
+ */
+notrace void __kprobes kprobe_detour_counted(struct kprobe *kp)
+{
+	struct arch_optimized_insn *op = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
+	u16 since = READ_ONCE(op->since), now = detour_time();
+
+	if (since && (u16)(now - since) > HOT_PERIOD) {
+		WRITE_ONCE(op->since, now);
+		WRITE_ONCE(op->hits_left, HOT_HITS);
+	} else {
+		WRITE_ONCE(op->since, 0);
+		optimizer_renew_detours();
+	}
 }
 
 /* The copy of the first displaced instruction. */
@@ -398,6 +436,8 @@ static int detour_make_first_half(struct arch_optimized_insn *op, struct kprobe_
 		return len;
 	if (falls_through)
 		detour_put_jump(code, op->insn, len, addr + op->size);
+	if (WARN_ON_ONCE(len + JMP32_INSN_SIZE != detour_size(op)))
+		return -EILSEQ;
 	text_poke(op->insn, code, detour_size(op));
 	return 0;
 }
@@ -431,35 +471,28 @@ static unsigned long detour_relay_addr(const struct arch_optimized_insn *op,
 	return (unsigned long)kp->addr + JMP8_INSN_SIZE + op->relay;
 }
 
+unsigned int kprobe_large_detours;
+EXPORT_SYMBOL_IF_KUNIT(kprobe_large_detours);
+
 unsigned int kprobe_max_large_detours = 256;
 EXPORT_SYMBOL_IF_KUNIT(kprobe_max_large_detours);
-
-#undef MODULE_PARAM_PREFIX
-#define MODULE_PARAM_PREFIX "kprobes."
 module_param_named(large_detours, kprobe_max_large_detours, uint, 0644);
-
-/* The number of detours that are not small. kprobe_mutex. */
-static unsigned int large_detours;
-
-/* After so many hits a site deserves a detour that is not small. */
-#define HITS_OF_COLD_SITE	1000
 
 static bool may_be_small(const struct arch_optimized_insn *op, const struct kprobe_site *site)
 {
 	return IS_ENABLED(CONFIG_X86_64) && !site->has_post && !op->hot &&
-	       large_detours >= READ_ONCE(kprobe_max_large_detours);
+	       kprobe_large_detours >= READ_ONCE(kprobe_max_large_detours);
 }
 
 static bool is_detour_outgrown(const struct arch_optimized_insn *op)
 {
-	/* Pairs with the plain instruction in kprobe_shared_detour. */
-	return is_small_detour(op) && READ_ONCE(op->hits_left) <= 0;
+	return is_small_detour(op) && !READ_ONCE(op->since);
 }
 
 static void detour_free(struct arch_optimized_insn *op)
 {
 	if (op->insn) {
-		large_detours -= !op->small;
+		kprobe_large_detours -= !op->small;
 		free_optinsn_slot(op->insn, 0);
 	}
 	if (op->post)
@@ -474,11 +507,13 @@ static bool detour_allocate(struct arch_optimized_insn *op, struct kprobe_site *
 	op->insn = get_sized_optinsn_slot_for(&site->kp, detour_size(op));
 	if (!op->insn)
 		return false;
-	if (op->small)
-		op->hits_left = HITS_OF_COLD_SITE;
-	else
+	if (op->small) {
+		op->hits_left = HOT_HITS;
+		op->since = detour_time();
+	} else {
 		op->direct = site->direct;
-	large_detours += !op->small;
+	}
+	kprobe_large_detours += !op->small;
 	if (site->has_post)
 		op->post = get_sized_optinsn_slot_for(&site->kp, MAX_POST_OPTINSN_SIZE);
 	return op->post || !site->has_post;

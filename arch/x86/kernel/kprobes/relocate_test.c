@@ -691,9 +691,14 @@ static void expect_origin(struct kunit *test, const struct region *region, int o
 	KUNIT_EXPECT_EQ_MSG(test, really_pushed, pushed, "%s, %d", region->text, offset);
 }
 
+static int region_copies_size(const struct region *region)
+{
+	return region->copy_len + (region->calls ? push_size(BITS_PER_LONG) : 0);
+}
+
 static void check_origins(struct kunit *test, const struct region *region)
 {
-	int copy_len = region->copy_len + (region->calls ? push_size(BITS_PER_LONG) : 0);
+	int copy_len = region_copies_size(region);
 	u8 buf[DISPLACED_INSN_COPY_MAX];
 	int origin, copied = 0, len, i;
 	struct insn insn;
@@ -721,6 +726,8 @@ static void test_origins(struct kunit *test)
 			continue;
 		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, sizeof(code.bytes), 5),
 				    regions[i].code.len, "%s", regions[i].text);
+		KUNIT_EXPECT_EQ_MSG(test, displaced_copies_size(code.bytes, regions[i].code.len),
+				    region_copies_size(&regions[i]), "%s", regions[i].text);
 		check_origins(test, &regions[i]);
 	}
 }
