@@ -8,6 +8,7 @@
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kconfig.h>
+#include <linux/rcupdate.h>
 
 #include "../load.h"
 #include "../optimize.h"
@@ -88,14 +89,16 @@ static void first_detours_are_large(struct kunit *test)
 	EXPECT_CALL(test, &kpt_frame_place, "b");
 }
 
-/* Sites that earlier tests had probed are freed after grace periods: wait until none is. */
+/* Sites that have lost their probes are freed after grace periods: wait until none is. */
 static unsigned int count_large_detours(void)
 {
 	unsigned int number;
 
 	do {
 		number = READ_ONCE(kprobe_large_detours);
-		msleep(1000);
+		synchronize_rcu_tasks();	/* those that are being freed */
+		synchronize_rcu_tasks();	/* those that came later */
+		msleep(500);
 	} while (READ_ONCE(kprobe_large_detours) != number);
 	return number;
 }
