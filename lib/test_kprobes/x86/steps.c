@@ -130,18 +130,24 @@ static bool can_walk_from(const struct pt_regs *regs)
 	return can_walk_through(regs) && (!IS_ENABLED(CONFIG_X86_32) || regs->bp >= BIT(31));
 }
 
-/* Do to the memory below the stack what an interrupt does, unlike a trap. */
+/*
+ * Do to the memory below the stack what an interrupt does. On i386 a trap does that, too: the
+ * frames of these functions are there.
+ */
 static void overwrite_below(struct pt_regs *regs, u8 *saved)
 {
 	u8 *below = (u8 *)regs->sp - BELOW_BYTES;
 
+	if (IS_ENABLED(CONFIG_X86_32))
+		return;
 	memcpy(saved, below, BELOW_BYTES);
 	memset(below, 0xa5, BELOW_BYTES);
 }
 
 static void restore_below(struct pt_regs *regs, const u8 *saved)
 {
-	memcpy((u8 *)regs->sp - BELOW_BYTES, saved, BELOW_BYTES);
+	if (IS_ENABLED(CONFIG_X86_64))
+		memcpy((u8 *)regs->sp - BELOW_BYTES, saved, BELOW_BYTES);
 }
 
 static void check_step(struct pt_regs *regs)
