@@ -6,7 +6,7 @@
 # freed too early.
 . ./lib.sh
 
-modinfo kprobe_async >/dev/null 2>&1 || skip_all "no module kprobe_async"
+has_module kprobe_async || skip_all "no module kprobe_async"
 use_events
 on_exit 'rmmod kprobe_async 2>/dev/null'
 

@@ -4,7 +4,7 @@
 # modules of samples/kprobes/earlier.
 . ./lib.sh
 
-modinfo linux_2_6_11 >/dev/null 2>&1 || skip_all "no module linux_2_6_11"
+has_module linux_2_6_11 || skip_all "no module linux_2_6_11"
 on_exit 'modprobe -r linux_2_6_11; modprobe -r linux_2_6_30'
 on_exit 'modprobe -r linux_4_14; modprobe -r linux_5_10'
 

@@ -3,7 +3,7 @@
 # Jumper probes of a module, by the sample jprobe_example.
 . ./lib.sh
 
-modinfo jprobe_example >/dev/null 2>&1 || skip_all "no module jprobe_example"
+has_module jprobe_example || skip_all "no module jprobe_example"
 on_exit 'modprobe -r jprobe_example 2>/dev/null'
 
 log_has() {	# PATTERN

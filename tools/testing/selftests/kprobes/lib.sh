@@ -134,6 +134,11 @@ has_config() {	# OPTION: it is y or m
 		grep -q "^CONFIG_$1=[ym]"
 }
 
+# The modinfo of busybox succeeds in any case, and does not know names with a dash.
+has_module() {	# NAME
+	modprobe -D "$1" 2>/dev/null | grep -q .
+}
+
 # The kprobes that come with Linux 6.12, which some tests would crash.
 is_base() {
 	! grep -q ' kprobe_resolve$' /proc/kallsyms
@@ -316,7 +321,7 @@ log_has_line() {	# PATTERN
 # The module trace-events-sample. A thread of it calls do_simple_thread_func() each second.
 
 use_sample() {
-	modinfo trace-events-sample >/dev/null 2>&1 || skip_all "no module trace-events-sample"
+	has_module trace-events-sample || skip_all "no module trace-events-sample"
 	on_exit 'modprobe -r trace-events-sample 2>/dev/null'
 }
 

@@ -6,8 +6,8 @@
 function=cmdline_proc_show
 patch=/sys/kernel/livepatch/livepatch_sample
 
-modinfo livepatch-sample >/dev/null 2>&1 || skip_all "no module livepatch-sample"
-modinfo kprobe_example >/dev/null 2>&1 || skip_all "no module kprobe_example"
+has_module livepatch-sample || skip_all "no module livepatch-sample"
+has_module kprobe_example || skip_all "no module kprobe_example"
 use_events
 on_exit 'modprobe -r kprobe_example 2>/dev/null'
 on_exit 'disable_patch 2>/dev/null'

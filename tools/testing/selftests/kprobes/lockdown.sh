@@ -8,7 +8,7 @@
 lockdown=/sys/kernel/security/lockdown
 [ -e $lockdown ] || skip_all "no $lockdown"
 [ -d $kprobes ] || skip_all "no debugfs"
-modinfo kprobe_example >/dev/null 2>&1 || skip_all "no module kprobe_example"
+has_module kprobe_example || skip_all "no module kprobe_example"
 if ! [ -e /sys/module/kprobe_example ]; then
 	modprobe kprobe_example || skip_all "the kernel allows no unsigned module"
 	on_exit 'modprobe -r kprobe_example'

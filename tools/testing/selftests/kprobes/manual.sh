@@ -57,7 +57,7 @@ for block in "$output".block*; do
 	fi
 done
 
-if modinfo kprobe_manual >/dev/null 2>&1; then
+if has_module kprobe_manual; then
 	dmesg -c >/dev/null
 	check "the examples in C are registered" modprobe kprobe_manual
 	/bin/true &

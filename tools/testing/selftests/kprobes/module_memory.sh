@@ -9,7 +9,7 @@ notifier=kprobes_module_notify
 
 reason=$(no_failslab $notifier)
 [ -z "$reason" ] || skip_all "$reason"
-modinfo kprobe_sweep >/dev/null 2>&1 || skip_all "no module kprobe_sweep"
+has_module kprobe_sweep || skip_all "no module kprobe_sweep"
 use_events
 on_exit '! [ -e /sys/module/kprobe_sweep ] || rmmod kprobe_sweep'
 

@@ -5,7 +5,7 @@
 . ./lib.sh
 . ./measure.sh
 
-modinfo kprobe_nest >/dev/null 2>&1 || skip_all "no module kprobe_nest"
+has_module kprobe_nest || skip_all "no module kprobe_nest"
 on_exit 'rmmod kprobe_nest'
 use_events
 interrupts=2000

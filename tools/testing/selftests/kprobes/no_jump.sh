@@ -8,7 +8,7 @@
 [ "$(uname -m)" = x86_64 ] || skip_all "not x86-64"
 modprobe test_kprobes 2>/dev/null && lsmod | grep -q '^test_kprobes ' ||
 	skip_all "test_kprobes is not a module"
-modinfo kprobe_example >/dev/null 2>&1 || skip_all "no module kprobe_example"
+has_module kprobe_example || skip_all "no module kprobe_example"
 on_exit 'modprobe -r kprobe_example 2>/dev/null'
 offset=0
 ! has_config X86_KERNEL_IBT || offset=4

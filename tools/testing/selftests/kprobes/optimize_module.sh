@@ -116,7 +116,7 @@ other=kretprobe_example
 set -- "a module has jumps" "a second module has jumps" \
 	"the first module has the same jumps at other addresses" \
 	"the second module has the same jumps at other addresses"
-if modinfo $other >/dev/null 2>&1; then
+if has_module $other; then
 	check "$1" has_same_jumps $sample
 	check "$2" has_same_jumps $other
 	check "$3" has_same_jumps $sample $other

@@ -22,7 +22,7 @@ if has_config KASAN; then
 	round_crowd=1000
 fi
 
-modinfo kprobe_scale >/dev/null 2>&1 || skip_all "no module kprobe_scale"
+has_module kprobe_scale || skip_all "no module kprobe_scale"
 [ -r "$instructions" ] || skip_all "no list of instructions"
 on_exit '! [ -e /sys/module/kprobe_scale ] || rmmod kprobe_scale'
 

@@ -86,7 +86,7 @@ check "hits in a handler are counted" misses_nested_hits
 remove_events
 
 set -- "the probe of a module names it" "a module's refused probe is kept"
-if modinfo kprobe_example >/dev/null 2>&1; then
+if has_module kprobe_example; then
 	modprobe kprobe_example symbol=do_rmdir
 	check "$1" site_is do_rmdir \
 		"kind=$entry_kind $none handlers=example_pre_handler [kprobe_example]"
@@ -98,7 +98,7 @@ else
 fi
 
 name="each kind of probe has its handler"
-if modinfo kprobe_manual >/dev/null 2>&1 && has_config JPROBES; then
+if has_module kprobe_manual && has_config JPROBES; then
 	all_sites_are_freed	# also the one inside of kernel_clone()
 	modprobe kprobe_manual
 	all="my_kernel_clone [kprobe_manual],on_return [kprobe_manual],on_call [kprobe_manual]"

@@ -15,7 +15,7 @@ file=share
 [ $# != 0 ] || set -- pre post return three
 crowd=30000	# of kprobe_sweep
 
-modinfo kprobe_sweep >/dev/null 2>&1 || skip_all "no module kprobe_sweep"
+has_module kprobe_sweep || skip_all "no module kprobe_sweep"
 [ -r "$file" ] || skip_all "no list of instructions"
 [ "$(symbol_address __stop___ex_table)" ] || skip_all "no CONFIG_KALLSYMS_ALL"
 ! has_config KASAN || skip_all "too slow with KASAN"
@@ -29,7 +29,7 @@ library_tests="string_kunit string_helpers_kunit list-test hashtable_test test_h
 
 run_library_tests() {
 	for test in $library_tests; do
-		modinfo "$test" >/dev/null 2>&1 || continue
+		has_module "$test" || continue
 		dmesg -c >/dev/null
 		modprobe "$test" "$([ "$test" != test_bpf ] || echo test_range=0,60)" &&
 			echo "$test" && rmmod "$test"

@@ -5,7 +5,7 @@
 . ./lib.sh
 
 seconds=${1:-100}
-modinfo kprobes_torture >/dev/null 2>&1 || skip_all "no module kprobes_torture"
+has_module kprobes_torture || skip_all "no module kprobes_torture"
 use_events
 running=$output.running
 instance=$tracing/instances/kprobes_torture
