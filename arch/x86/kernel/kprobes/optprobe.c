@@ -118,6 +118,12 @@ static __always_inline u16 detour_time(void)
 	return quarters ?: 1;
 }
 
+static __always_inline void detour_begin_counting(struct arch_optimized_insn *op, u16 now)
+{
+	WRITE_ONCE(op->since, now);
+	WRITE_ONCE(op->hits_left, HOT_HITS);
+}
+
 /**
  * kprobe_detour_counted() - Look at the time when a small detour has counted its hits
  * @kp: The site.
@@ -133,8 +139,7 @@ notrace void __kprobes kprobe_detour_counted(struct kprobe *kp)
 	u16 since = READ_ONCE(op->since), now = detour_time();
 
 	if (since && (u16)(now - since) > HOT_PERIOD) {
-		WRITE_ONCE(op->since, now);
-		WRITE_ONCE(op->hits_left, HOT_HITS);
+		detour_begin_counting(op, now);
 	} else {
 		WRITE_ONCE(op->since, 0);
 		optimizer_renew_detours();
@@ -436,9 +441,10 @@ static int detour_make_first_half(struct arch_optimized_insn *op, struct kprobe_
 		return len;
 	if (falls_through)
 		detour_put_jump(code, op->insn, len, addr + op->size);
-	if (WARN_ON_ONCE(len + JMP32_INSN_SIZE != detour_size(op)))
+	len += JMP32_INSN_SIZE;
+	if (WARN_ON_ONCE(len != detour_size(op)))
 		return -EILSEQ;
-	text_poke(op->insn, code, detour_size(op));
+	text_poke(op->insn, code, len);
 	return 0;
 }
 
@@ -508,12 +514,11 @@ static bool detour_allocate(struct arch_optimized_insn *op, struct kprobe_site *
 	if (!op->insn)
 		return false;
 	if (op->small) {
-		op->hits_left = HOT_HITS;
-		op->since = detour_time();
+		detour_begin_counting(op, detour_time());
 	} else {
 		op->direct = site->direct;
+		kprobe_large_detours++;
 	}
-	kprobe_large_detours += !op->small;
 	if (site->has_post)
 		op->post = get_sized_optinsn_slot_for(&site->kp, MAX_POST_OPTINSN_SIZE);
 	return op->post || !site->has_post;
