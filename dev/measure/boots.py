@@ -10,8 +10,8 @@ REPO = Path(__file__).resolve().parents[2]
 TOOL = Path(sys.argv[0]).name
 
 
-def start(directory, run, name, timeout, *options, env=None):
-    command = [REPO / "dev/kernel/boot", "--obj", directory, "--name", name, "--timeout", str(timeout),
+def start(directory, run, name, usual, *options, env=None):
+    command = [REPO / "dev/kernel/boot", "--obj", directory, "--name", name, "--usual", str(usual),
                "--memory", "2G", *options, run]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
 

@@ -18,7 +18,7 @@ test_passed() {	# CASE
 }
 
 plan 6
-check "the KUnit tests run" modprobe test_kprobes
+check "the KUnit tests run" load_test_kprobes kprobes-memory
 check "registering" test_passed memory_runs_out_at_registration
 check "enabling" test_passed memory_runs_out_when_enabling
 check "unregistering" test_passed memory_runs_out_when_unregistering

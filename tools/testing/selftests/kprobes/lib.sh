@@ -139,6 +139,14 @@ has_module() {	# NAME
 	modprobe -D "$1" 2>/dev/null | grep -q .
 }
 
+# Load test_kprobes, which runs only the KUnit suites that the glob matches.
+load_test_kprobes() {	# GLOB
+	filter=/sys/module/kunit/parameters/filter_glob
+	on_exit "printf '*' >$filter"
+	printf %s "$1" >$filter
+	modprobe test_kprobes
+}
+
 # The kprobes that come with Linux 6.12, which some tests would crash.
 is_base() {
 	! grep -q ' kprobe_resolve$' /proc/kallsyms

@@ -6,7 +6,7 @@
 
 [ -e $knob ] || skip_all "no CONFIG_OPTPROBES"
 [ "$(uname -m)" = x86_64 ] || skip_all "not x86-64"
-modprobe test_kprobes 2>/dev/null && lsmod | grep -q '^test_kprobes ' ||
+load_test_kprobes none 2>/dev/null && lsmod | grep -q '^test_kprobes ' ||
 	skip_all "test_kprobes is not a module"
 has_module kprobe_example || skip_all "no module kprobe_example"
 on_exit 'modprobe -r kprobe_example 2>/dev/null'

@@ -114,6 +114,24 @@ class Count:
         """The names of such results, without the boot that dev/kernel/boot puts before them."""
         return {re.sub("^boot [^/]*/", "", name) for seen, name, _ in self.results if seen == kind}
 
+    def compare(self, expectations):
+        """Count what is passed over unexpectedly, or not passed over as expected, as failures."""
+        passed_over = [result for result in self.results if result[0] != "pass"]
+        self.failures += [(line, []) for line in expectations.unmet(passed_over)]
+
+    def never_ran(self, expectations):
+        """Count what may be skipped, and was skipped in each boot, as failures."""
+        never = self.named("skip") - self.named("pass")
+        self.failures += [(f"skipped in each boot: {name}", []) for name in sorted(never & expectations.may_skip)]
+
+    def show(self, quiet=False):
+        """Print the failures and the count; return the exit status."""
+        for name, notes in [] if quiet else self.failures:
+            print("not ok:", name)
+            print("".join(f"    {note}\n" for note in notes), end="")
+        print(self)
+        return bool(self.failures) or not self.passed
+
     def __str__(self):
         return f"{self.passed} passed, {len(self.failures)} failed, {self.skipped} skipped"
 
@@ -139,20 +157,11 @@ def main():
     if not args.file:
         count.read(sys.stdin, "standard input")
     if args.boot:
-        passed_over = [result for result in count.results if result[0] != "pass"]
-        for line in expected.Expected(args.expected, args.boot).unmet(passed_over):
-            count.failures.append((line, []))
+        count.compare(expected.Expected(args.expected, args.boot))
     if args.ran:
-        never = count.named("skip") - count.named("pass")
-        for name in sorted(never & expected.Expected(args.expected).may_skip):
-            count.failures.append((f"skipped in each boot: {name}", []))
-    if not args.quiet:
-        for name, notes in count.failures:
-            print("not ok:", name)
-            print("".join(f"    {note}\n" for note in notes), end="")
-    print(count)
-    sys.exit(bool(count.failures) or not count.passed)
+        count.never_ran(expected.Expected(args.expected))
+    return count.show(args.quiet)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
