@@ -28,6 +28,7 @@ help:
 	@echo 'make tools         bpftrace, bcc, perf, SystemTap of Debian 13, on its own kernel and on ours (90 minutes)'
 	@echo 'make deb           packages with Debian'"'"'s configuration (hours); LSMOD=/proc/modules: of what this machine needs'
 	@echo 'make coverage      which lines and branches the tests reach: 30 minutes'
+	@echo 'make evidence      are the reports in bench/ and test-reports/ of this code? RUN="torture kcsan": make them anew'
 	@echo 'make transcript    what callers of the API see, compared with the reference'
 	@echo 'make harness-test  does the harness see a guest that panics, hangs, fails?'
 	@echo 'make lint          checkpatch, kernel-doc, sparse, compiler warnings'
@@ -114,6 +115,9 @@ hitpath: build
 coverage: build
 	@dev/check/coverage
 
+evidence:
+	@dev/check/evidence $(RUN)
+
 transcript: reference
 	@dev/check/transcript
 
@@ -172,4 +176,4 @@ clean:
 
 .PHONY: help packages tree build run reference ftrace bench profile bench-debian shell test test-i386 hitpath
 .PHONY: transcript modes deb disks tools configs harness-test lint cross torture sweep coverage kcsan mutants
-.PHONY: series series-check clean
+.PHONY: series series-check evidence clean

@@ -1,5 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Print the results of a check as KTAP."""
+"""What the checks share: load a program of dev/, print results as KTAP."""
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+
+
+def load(program):
+    """A program of dev/, as a module."""
+    loader = SourceFileLoader(Path(program).name, str(Path(__file__).parents[1] / program))
+    module = module_from_spec(spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
 
 
 class Report:

@@ -24,15 +24,3 @@ def finish(boot, name):
         sys.exit(f"{TOOL}: {name} failed: its kernel's log is build/log/{name}.console")
     verdict = (REPO / f"build/log/{name}.verdict").read_text(errors="replace")
     return {key: int(value) for key, value in re.findall(r"^# bench: (\S+) (-?\d+)\r?$", verdict, re.M)}
-
-
-def commit(repo):
-    """Name the commit, with "+changes" if files other than those of bench/ differ from it."""
-    def git(*words):
-        return subprocess.run(["git", "-C", repo, *words], capture_output=True, text=True)
-
-    name = git("describe", "--always", "--abbrev=12")
-    if name.returncode:
-        return "unknown"
-    changed = git("status", "--porcelain", "--", ".", ":!bench").stdout.strip()
-    return name.stdout.strip() + ("+changes" if changed else "")
