@@ -201,10 +201,12 @@ def make_mutant(file, text, code, statement, change):
                   squeeze(code[statement.start:statement.end]), squeeze(mask(new)[statement.start:stop]), new)
 
 
-def every_mutant(file, text):
-    """All mutants of all statements of a file."""
+def every_mutant(file, text, functions=None):
+    """All mutants of all statements of a file, or of some functions."""
     code = mask(text)
     for statement in statements(text):
+        if functions and statement.function not in functions:
+            continue
         for change in set(candidates(text, code, statement)):
             yield make_mutant(file, text, code, statement, change)
 
