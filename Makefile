@@ -110,7 +110,7 @@ lint: build
 	@dev/check/lint
 
 hitpath: build
-	@dev/check/hitpath
+	@dev/check/hitpath --unused
 
 coverage: build
 	@dev/check/coverage
