@@ -2,8 +2,8 @@
 # The front door: see `make help`.
 
 # Where the kernel tree is made, and from what (empty: Debian's linux-source-6.12).
-DEST = build/tree
-KERNEL_SRC =
+DEST ?= build/tree
+KERNEL_SRC ?=
 export KERNEL_SRC ACCEL JOBS
 
 help:
@@ -45,7 +45,7 @@ packages:
 	@dev/packages $(PACKAGES)
 
 tree: packages
-	@dev/tree/make --base "$(KERNEL_SRC)" $(DEST)
+	@dev/tree/make --base "$(KERNEL_SRC)" "$(DEST)"
 
 # Everything but `make tree DEST=` works on build/tree.
 build: packages
@@ -121,8 +121,8 @@ evidence:
 transcript: reference
 	@dev/check/transcript
 
-MINUTES = 60
-TORTURE = dev/kernel/boot --usual $$(($(MINUTES) * 60 + 120)) --append kp.minutes=$(MINUTES)
+torture: minutes = $(or $(MINUTES),60)
+TORTURE = dev/kernel/boot --usual $$(($(minutes) * 60 + 120)) --append kp.minutes=$(minutes)
 
 torture: build
 ifdef DEBUG
@@ -133,7 +133,7 @@ else
 	@$(TORTURE) torture
 endif
 
-SHARE = 1
+SHARE ?= 1
 
 sweep: build
 	@SHARE=$(SHARE) dev/kernel/initramfs guest
@@ -148,12 +148,12 @@ mutants: tree
 
 # More watches than by default. Two CPUs of QEMU take turns, and change at the PAUSE of a delay,
 # which there is only with a TSC.
-kcsan: MINUTES = 10
+kcsan: minutes = $(or $(MINUTES),10)
 kcsan: build
 	@dev/kernel/build kcsan
 	@dev/kernel/initramfs kcsan
-	@dev/kernel/boot --obj build/obj/kcsan --memory 2G --usual $$(($(MINUTES) * 60 + 900)) \
-		--append "kp.minutes=$(MINUTES) tsc_early_khz=1000000 tsc=reliable kcsan.skip_watch=1000 kcsan.udelay_interrupt=80" kcsan
+	@dev/kernel/boot --obj build/obj/kcsan --memory 2G --usual $$(($(minutes) * 60 + 900)) \
+		--append "kp.minutes=$(minutes) tsc_early_khz=1000000 tsc=reliable kcsan.skip_watch=1000 kcsan.udelay_interrupt=80" kcsan
 
 modes: build
 	@dev/check/modes
