@@ -49,6 +49,9 @@ set_kernel() {	# NAME
 	label=$1
 	[ "$arch" = x86_64 ] || label=$1-$arch
 	obj=$repo/build/obj/$label
+	case $tree$obj in
+	*[[:space:]:]*) die "make cannot build a kernel where the path has a space or a colon: $repo, $tree" ;;
+	esac
 }
 
 # Copy the modules that measure, to be built out of a tree.
