@@ -137,8 +137,7 @@ static bool is_cfi_preamble(unsigned long addr)
 {
 	char name[KSYM_NAME_LEN];
 
-	return IS_ENABLED(CONFIG_CFI_CLANG) && !lookup_symbol_name(addr, name) &&
-	       str_has_prefix(name, "__cfi_");
+	return !lookup_symbol_name(addr, name) && str_has_prefix(name, "__cfi_");
 }
 
 /**

@@ -77,7 +77,7 @@ static const struct forbidden_symbol forbidden_symbols[] = {
 	{ "kretprobe_put_uncached", OWN_RETURN_PROBES },
 	{ "kretprobe_find_ret_addr", OWN_RETURN_PROBES },
 	{ "__kretprobe_trampoline", OWN_RETURN_PROBES },
-	{ "__cfi_kprobes_test_target", IS_ENABLED(CONFIG_CFI_CLANG) },
+	{ "__cfi_kprobes_test_target", true },
 	{ "preempt_schedule_notrace", IS_ENABLED(CONFIG_X86) && IS_ENABLED(CONFIG_PREEMPTION) },
 #ifdef CONFIG_X86
 	{ "kprobe_int3_handler", true },

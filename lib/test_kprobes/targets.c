@@ -40,6 +40,14 @@ noinline u64 kprobes_test_int_replacement(unsigned int arg)
 	return arg * 7 + 3;
 }
 
+#ifndef CONFIG_CFI_CLANG
+/* Instead of the preamble that the compiler gives the function for CFI. */
+static __used u64 __cfi_kprobes_test_target(u64 arg)
+{
+	return arg;
+}
+#endif
+
 noinline u64 kprobes_test_blacklisted(u64 arg)
 {
 	OPTIMIZER_HIDE_VAR(arg);
