@@ -129,13 +129,17 @@ static void relays_fill_the_padding(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, padding()[0], INT3_INSN_OPCODE);
 	expect_call(test, "abcd");
 
-	/* One goes, and another one gets its place. */
+	/* One goes, and one after it gets its place; and the other way round. */
 	unregister_kprobe(all[1]);
 	expect_relay(test, all[3], PADDING - 2 * JMP32_INSN_SIZE);
 	expect_call(test, "acd");
-	unregister_kprobe(all[0]);
-	unregister_kprobe(all[2]);
+	all[1]->addr = NULL;
+	ASSERT_REGISTERED(test, all[1]);
+	KUNIT_EXPECT_FALSE(test, kpt_becomes_optimized(all[1]));
 	unregister_kprobe(all[3]);
+	expect_relay(test, all[1], PADDING - 2 * JMP32_INSN_SIZE);
+	expect_call(test, "abc");
+	unregister_kprobes(all, RELAYS);
 	expect_call(test, "");
 	expect_padding_is_restored(test, 0, PADDING);
 }
