@@ -4,6 +4,7 @@
 #include <linux/sched.h>
 #include <linux/string.h>
 
+#include <asm/insn.h>
 #include <asm/text-patching.h>
 
 #include "../interrupt.h"
@@ -50,6 +51,23 @@ static void assert_jump(struct kunit *test, const struct snippet *snippet, const
 	ASSERT_OPTIMIZED(test, kp);
 }
 
+/* Without a trap after a return, a CPU may speculate straight on, into any other detour. */
+static void expect_trap_after_return(struct kunit *test, const struct kprobe *kp)
+{
+	const u8 *code = kpt_detour_of(kp);
+	struct insn insn;
+	u8 opcode;
+
+	do {
+		KUNIT_ASSERT_EQ(test, insn_decode_kernel(&insn, code), 0);
+		opcode = *code;
+		code += insn.length;
+	} while (opcode != RET_INSN_OPCODE && opcode != JMP32_INSN_OPCODE &&
+		 opcode != INT3_INSN_OPCODE);
+	if (opcode == RET_INSN_OPCODE)
+		KUNIT_EXPECT_EQ(test, *code, INT3_INSN_OPCODE);
+}
+
 static void displaced_insns_do_the_same(struct kunit *test)
 {
 	const struct snippet *snippet = test->param_value;
@@ -63,6 +81,7 @@ static void displaced_insns_do_the_same(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, *insn_text(snippet),
 			relayed ? JMP8_INSN_OPCODE : JMP32_INSN_OPCODE);
 	expect_text(test, snippet, relayed ? JMP8_INSN_SIZE : JMP32_INSN_SIZE);
+	expect_trap_after_return(test, a);
 	kpt_expect_same(test, snippet, expected, false);
 	KUNIT_EXPECT_EQ(test, a->nmissed, 0);
 	expect_no_insn_after_first_byte(test, snippet);
