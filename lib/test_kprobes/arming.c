@@ -118,9 +118,24 @@ static void only_post_handlers_exclude_ipmodify_ops(struct kunit *test)
 	EXPECT_CALL(test, TRACED, "a");
 }
 
+/* A function that is no longer probed is not claimed again with the next one. */
+static void ipmodify_ops_is_allowed_where_a_probe_was(struct kunit *test)
+{
+	struct kprobe *a = kpt_post_probe('a', TRACED->symbol);
+	struct kprobe *b = kpt_post_probe('b', OTHER_TRACED->symbol);
+
+	ASSERT_REGISTERED(test, a);
+	unregister_kprobe(a);
+	ASSERT_REGISTERED(test, b);
+	kpt_block_arming(test, TRACED);
+	EXPECT_CALL(test, OTHER_TRACED, "bB");
+	kpt_unblock_arming(test);
+}
+
 static struct kunit_case kprobes_arming_cases[] = {
 	KUNIT_CASE(arming_fails),
 	KUNIT_CASE(only_post_handlers_exclude_ipmodify_ops),
+	KUNIT_CASE(ipmodify_ops_is_allowed_where_a_probe_was),
 	{ }
 };
 
