@@ -20,7 +20,32 @@ is_hit_once() {	# EVENT
 	[ "$(hits "$1")" = 1 ]
 }
 
-plan 32
+# Events read the first byte of an instruction: without a probe, with one, and when functions
+# are called that forget what is known of the text, as the module goes.
+text_is_restored_before_it_is_forgotten() {
+	forgetters="site_lose_text reserved_forget_text"
+	[ ! -e $knob ] || forgetters="$forgetters arch_forget_text"
+	load_sample
+	add_event_inside inside "$sample:$(sample_thread_function)" || return
+	address=$(cut -d ' ' -f 1 $kprobes/list)
+	for function in do_rmdir $forgetters; do
+		add_event "p:kprobes/$function $function text=@0x$address:x8" || return
+		enable_event "$function" 1
+	done
+	call_do_rmdir
+	enable_event inside 1
+	count_optimized_at_rest
+	call_do_rmdir
+	unload_sample
+	sed -n 's/.*: \([a-z_]*\): (.* text=/\1 /p' $tracing/trace >"$output.texts"
+	remove_events
+	cat "$output.texts"
+	awk 'NR == 1 { text = $2; next }
+		($2 == text) == (NR == 2) { wrong = 1 }
+		END { exit wrong || NR < 4 }' "$output.texts"
+}
+
+plan 33
 
 # Events on a module that is not loaded are registered when it is loaded, in time for its
 # init function.
@@ -66,6 +91,13 @@ if [ -e $kprobes/stats ]; then
 	check "their sites are freed" all_sites_are_freed
 else
 	skip "no $kprobes/stats" "their sites are freed"
+fi
+
+set -- "its text is restored before what is known of it is forgotten"
+if is_base; then
+	skip "other functions do it" "$1"
+else
+	check "$1" text_is_restored_before_it_is_forgotten
 fi
 
 # Jump labels and static calls, which tracepoints have, must not be probed. While a module
