@@ -13,6 +13,7 @@
 #include <asm/processor-flags.h>
 #include <asm/text-patching.h>
 
+#include "../load.h"
 #include "../optimize.h"
 #include "../return_probes.h"
 #include "frames.h"
@@ -150,9 +151,10 @@ static void restore_below(struct pt_regs *regs, const u8 *saved)
 		memcpy((u8 *)regs->sp - BELOW_BYTES, saved, BELOW_BYTES);
 }
 
+static unsigned long from_regs[TRACE_LENGTH], from_here[TRACE_LENGTH];
+
 static void check_step(struct pt_regs *regs)
 {
-	static unsigned long from_regs[TRACE_LENGTH], from_here[TRACE_LENGTH];
 	static u8 saved[BELOW_BYTES];
 	unsigned long caller = steps.caller;
 	bool returned;
@@ -176,6 +178,7 @@ static void check_step(struct pt_regs *regs)
 	overwrite_below(regs, saved);
 	kpt_save_trace(from_regs, regs);
 	kpt_save_trace(from_here, NULL);
+	kpt_call(OTHER_TARGET);		/* see trace_from_nested() */
 	restore_below(regs, saved);
 	if ((!can_walk_from(regs) ||
 	     is_good_trace(from_regs, returned || regs->ip == steps.trampoline ? 0 : caller)) &&
@@ -367,6 +370,33 @@ static void trace_at_each_insn_after_changed_path_shows_callers(struct kunit *te
 			ARG + 1);
 	KUNIT_EXPECT_STREQ(test, kpt_journal, "ca");
 }
+
+/* A hit in each trap: as in an NMI, which may interrupt any instruction. */
+static int trace_from_nested(struct kprobe *kp, struct pt_regs *regs)
+{
+	atomic_inc(&kpt_counting[0].hits);
+	kpt_save_trace(from_here, NULL);
+	return 0;
+}
+
+/*
+ * Hits at each instruction of a hit leave it as it was. They are missed only at the few
+ * instructions before it has stored its context.
+ */
+static void hit_is_interrupted_at_each_insn(struct kunit *test)
+{
+	struct kprobe *nested;
+
+	kpt_prepare_counting(test);
+	nested = kpt_counting_probe(0, kpt_address(OTHER_TARGET->function));
+	nested->pre_handler = trace_from_nested;
+	nested->flags = KPROBE_FLAG_REENTRANT;
+	ASSERT_REGISTERED(test, nested);
+	trace_at_each_insn_after_changed_path_shows_callers(test);
+	unregister_kprobe(nested);	/* before the text is compared */
+	KUNIT_EXPECT_GT(test, atomic_read(&kpt_counting[0].hits), 100);
+	KUNIT_EXPECT_LT(test, nested->nmissed, 20);
+}
 #endif
 
 static struct kunit_case kprobes_x86_steps_cases[] = {
@@ -379,6 +409,7 @@ static struct kunit_case kprobes_x86_steps_cases[] = {
 	KUNIT_CASE_PARAM(trace_at_each_insn_of_small_detour_shows_callers,
 			 kpt_traced_insn_gen_params),
 	KUNIT_CASE(trace_at_each_insn_after_changed_path_shows_callers),
+	KUNIT_CASE(hit_is_interrupted_at_each_insn),
 #endif
 	{ }
 };
