@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Snippets: functions with one instruction to probe. */
+#include <linux/cpufeature.h>
 #include <linux/irqflags.h>
 #include <linux/objtool.h>
 #include <linux/ptrace.h>
@@ -138,7 +139,7 @@ unsigned long kpt_snippet_return_address(void)
 
 static const unsigned long input_flags[INPUT_FLAGS] = {
 	0, X86_EFLAGS_CF, X86_EFLAGS_ZF, X86_EFLAGS_SF, X86_EFLAGS_OF, X86_EFLAGS_PF,
-	X86_EFLAGS_DF, X86_EFLAGS_SF | X86_EFLAGS_OF,
+	X86_EFLAGS_DF, X86_EFLAGS_AC | X86_EFLAGS_SF | X86_EFLAGS_OF,
 	X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF | X86_EFLAGS_ZF | X86_EFLAGS_SF |
 	X86_EFLAGS_OF,
 };
@@ -218,8 +219,16 @@ void kpt_expect_unprobed(struct kunit *test, const struct snippet *snippet,
 
 unsigned long kpt_pre_ip, kpt_post_ip, kpt_post_flags;
 
+/* Handlers must not inherit the flag that lets the probed code access memory of users. */
+static void check_access_is_off(void)
+{
+	if (boot_cpu_has(X86_FEATURE_SMAP) && native_save_fl() & X86_EFLAGS_AC)
+		kpt_note('!');
+}
+
 int kpt_act_record(struct test_probe *p, struct pt_regs *regs)
 {
+	check_access_is_off();
 	kpt_pre_ip = regs->ip;
 	return 0;
 }
@@ -227,6 +236,7 @@ int kpt_act_record(struct test_probe *p, struct pt_regs *regs)
 void kpt_record_post(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
 {
 	kpt_post_handler(kp, regs, flags);
+	check_access_is_off();
 	kpt_post_ip = regs->ip;
 	kpt_post_flags = regs->flags;
 }
