@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Load: threads on all CPUs that call a function, and probes that count their hits. */
+#include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/err.h>
@@ -70,6 +71,14 @@ void kpt_expect_load(struct kunit *test)
 	KUNIT_EXPECT_GT(test, atomic_read(&kpt_load.results), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_load.wrong), 0);
 }
+
+#ifdef CONFIG_HOTPLUG_CPU
+/* For the end of a test that takes @cpu offline. */
+void kpt_put_online(void *cpu)
+{
+	add_cpu((unsigned long)cpu);
+}
+#endif
 
 struct counting_probe kpt_counting[3];
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Instances of return probes, while tasks sleep, migrate or exit in probed functions. */
+#include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/err.h>
@@ -12,6 +13,7 @@
 
 #include "hosts.h"
 #include "linger.h"
+#include "load.h"
 #include "return_probes.h"
 #include "sleepers.h"
 
@@ -331,6 +333,35 @@ static void unregistering_waits_for_work(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, done);
 }
 
+#ifdef CONFIG_HOTPLUG_CPU
+/* A CPU keeps an instance when it goes offline: it can be taken, and is freed with the rest. */
+static void instances_of_offline_cpu_are_used_and_freed(struct kunit *test)
+{
+	unsigned long cpu = cpumask_last(cpu_online_mask);
+	struct kretprobe *r = kpt_return_probe('r', HOST->symbol);
+	struct kretprobe *s = kpt_return_probe('s', HOST->symbol);
+
+	if (!OWN_RETURN_PROBES || num_online_cpus() < 2)
+		kunit_skip(test, "needs caches of instances, and two CPUs");
+	r->maxactive = 1;
+	s->maxactive = 1;
+	ASSERT_RETURN_PROBED(test, r);
+	ASSERT_RETURN_PROBED(test, s);
+	ASSERT_REGISTERED(test, kpt_probe('a', "free_percpu"));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_put_online, (void *)cpu), 0);
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)), 0);
+	EXPECT_VISIT(test, HOST, kpt_do_nothing_inside, NULL, "srRS");
+	unpin_tester(NULL);
+	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
+
+	kpt_clear_journal();
+	unregister_kretprobe(s);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "a");	/* the caches, after all instances */
+	EXPECT_VISIT(test, HOST, kpt_do_nothing_inside, NULL, "rR");
+	KUNIT_EXPECT_EQ(test, r->nmissed, 0);
+}
+#endif
+
 static struct kunit_case kretprobes_tasks_cases[] = {
 	KUNIT_CASE_PARAM(probed_function_sleeps, kpt_host_gen_params),
 	KUNIT_CASE_PARAM(probed_function_migrates, kpt_host_gen_params),
@@ -341,6 +372,9 @@ static struct kunit_case kretprobes_tasks_cases[] = {
 	KUNIT_CASE_PARAM(call_outlives_its_return_probe, kpt_host_gen_params),
 	KUNIT_CASE_PARAM(unregistering_waits_for_return_handlers, kpt_place_gen_params),
 	KUNIT_CASE(unregistering_waits_for_work),
+#ifdef CONFIG_HOTPLUG_CPU
+	KUNIT_CASE(instances_of_offline_cpu_are_used_and_freed),
+#endif
 	{ }
 };
 

@@ -331,11 +331,6 @@ static int change_probes_until_stop(void *test)
 	return 0;
 }
 
-static void end_hotplug(void *cpu)
-{
-	add_cpu((unsigned long)cpu);
-}
-
 static void cpus_come_and_go_under_load(struct kunit *test)
 {
 	unsigned long cpu = cpumask_last(cpu_online_mask);
@@ -345,7 +340,7 @@ static void cpus_come_and_go_under_load(struct kunit *test)
 	if (num_online_cpus() < 2)
 		kunit_skip(test, "one CPU");
 	kpt_prepare_counting(test);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_hotplug, (void *)cpu), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_put_online, (void *)cpu), 0);
 	kpt_begin_load(test, kprobes_test_frame, ARG + 1, ARG + 1);
 	task = kthread_create(change_probes_until_stop, test, "kprobes_change");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
