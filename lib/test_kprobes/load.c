@@ -64,6 +64,32 @@ void kpt_begin_load(struct kunit *test, u64 (*function)(u64 arg), u64 result, u6
 	}
 }
 
+static int busy_thread(void *unused)
+{
+	while (!READ_ONCE(kpt_load.stop))
+		cond_resched();
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(1);
+	return 0;
+}
+
+/*
+ * Until @kpt_load.stop is set, keep grace periods of RCU-tasks from ending: cond_resched() is
+ * no voluntary switch.
+ */
+void kpt_hold_off_rcu_tasks(struct kunit *test)
+{
+	struct task_struct *task;
+
+	kpt_load = (struct load){ };
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_end_load, NULL), 0);
+	task = kthread_create(busy_thread, NULL, "kprobes_busy");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	kpt_load.threads[0] = get_task_struct(task);
+	set_cpus_allowed_ptr(task, cpumask_of(cpumask_last(cpu_online_mask)));
+	wake_up_process(task);
+}
+
 /* End the load, and check the results of all calls. */
 void kpt_expect_load(struct kunit *test)
 {

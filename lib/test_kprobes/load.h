@@ -44,6 +44,7 @@ extern struct load kpt_load;
 
 void kpt_begin_load(struct kunit *test, u64 (*function)(u64 arg), u64 result, u64 other);
 void kpt_end_load(void *unused);
+void kpt_hold_off_rcu_tasks(struct kunit *test);
 void kpt_expect_load(struct kunit *test);
 void kpt_put_online(void *cpu);
 

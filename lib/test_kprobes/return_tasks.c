@@ -298,11 +298,6 @@ static struct task_struct *start_hog(struct kunit *test, const struct host *host
 	return task;
 }
 
-static void unpin_tester(void *unused)
-{
-	set_cpus_allowed_ptr(current, cpu_possible_mask);
-}
-
 /*
  * A return probe that runs short of instances queues work, which uses memory that is freed
  * when the return probe is unregistered. So unregistering waits for the work, which cannot
@@ -310,7 +305,7 @@ static void unpin_tester(void *unused)
  */
 static void unregistering_waits_for_work(struct kunit *test)
 {
-	unsigned int first = cpumask_first(cpu_online_mask), last = cpumask_last(cpu_online_mask);
+	unsigned int last = cpumask_last(cpu_online_mask);
 	struct kretprobe *r = kpt_return_probe('r', HOST->symbol);
 	struct task_struct *task;
 	unsigned long start;
@@ -318,8 +313,7 @@ static void unregistering_waits_for_work(struct kunit *test)
 
 	if (IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK) || num_online_cpus() < 2)
 		kunit_skip(test, "needs a pool that grows, and two CPUs");
-	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(first)), 0);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unpin_tester, NULL), 0);
+	kpt_pin_tester(test);
 	ASSERT_RETURN_PROBED(test, r);
 	start = jiffies;
 	task = start_hog(test, HOST, last);

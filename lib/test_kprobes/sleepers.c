@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Tasks that sleep, or exit, inside a host. */
 #include <linux/compiler.h>
+#include <linux/cpumask.h>
 #include <linux/err.h>
 #include <linux/kthread.h>
 #include <linux/sched.h>
@@ -24,6 +25,20 @@ int kpt_exit_inside(void *sleeper)
 {
 	complete(&((struct sleeper *)sleeper)->arrived);
 	kthread_exit(VISITED);
+}
+
+static void unpin_tester(void *unused)
+{
+	set_cpus_allowed_ptr(current, cpu_possible_mask);
+}
+
+/* Until its end, the test runs on the first CPU. */
+void kpt_pin_tester(struct kunit *test)
+{
+	unsigned int first = cpumask_first(cpu_online_mask);
+
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(first)), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unpin_tester, NULL), 0);
 }
 
 static int sleeper_thread(void *sleeper)

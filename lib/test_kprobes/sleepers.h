@@ -31,6 +31,7 @@ struct task_struct *kpt_start_task(struct kunit *test, const struct host *host,
 				   int (*inside)(void *sleeper));
 void kpt_start_sleepers(struct kunit *test, const struct host *host, unsigned int count);
 unsigned int kpt_wake_sleepers(void);
+void kpt_pin_tester(struct kunit *test);
 
 /* Wake all sleepers: each of them returns what it should. */
 #define EXPECT_SLEEPERS_RETURN(test)	KUNIT_EXPECT_EQ(test, kpt_wake_sleepers(), 0)

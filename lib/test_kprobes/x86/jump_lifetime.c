@@ -362,16 +362,6 @@ static int go_to_reading(struct kprobe *kp, struct pt_regs *regs)
 	return 1;
 }
 
-/* Keep a grace period of RCU-tasks from ending: cond_resched() is no voluntary switch. */
-static int hold_off_rcu_tasks(void *unused)
-{
-	while (!READ_ONCE(kpt_load.stop))
-		cond_resched();
-	while (!kthread_should_stop())
-		schedule_timeout_interruptible(1);
-	return 0;
-}
-
 /*
  * A handler sends a task into text that a jump is going to displace, after the grace period
  * for the tasks there has begun: the task must not run there.
@@ -379,16 +369,8 @@ static int hold_off_rcu_tasks(void *unused)
 static void task_is_kept_out_of_text_to_be_displaced(struct kunit *test)
 {
 	struct kprobe *a = prepare_probed_reading(test, READING_NOP);
-	struct task_struct *task;
 
-	kpt_load = (struct load){ };
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_end_load, NULL), 0);
-	task = kthread_create(hold_off_rcu_tasks, NULL, "kprobes_busy");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	kpt_load.threads[0] = get_task_struct(task);
-	set_cpus_allowed_ptr(task, cpumask_of(cpumask_last(cpu_online_mask)));
-	wake_up_process(task);
-
+	kpt_hold_off_rcu_tasks(test);
 	a->pre_handler = go_to_reading;
 	ASSERT_REGISTERED(test, a);
 	msleep(300);

@@ -61,7 +61,7 @@ void kpt_init_many_probes(struct kprobe *kps, unsigned int n)
 }
 
 /* Return a list of probes, prepared, at all instructions. */
-static struct kprobe **many_probes(struct kunit *test)
+struct kprobe **kpt_many_probes(struct kunit *test)
 {
 	struct kprobe **all = kunit_kcalloc(test, MANY, sizeof(*all), GFP_KERNEL);
 	struct kprobe *kps = kunit_kcalloc(test, MANY, sizeof(*kps), GFP_KERNEL);
@@ -93,7 +93,7 @@ static void many_probes_are_optimized(struct kunit *test)
 {
 	const u8 *start = (const u8 *)kpt_address(kprobes_test_many) + MANY_OFFSET;
 	const size_t size = MANY * JMP32_INSN_SIZE;
-	struct kprobe **all = many_probes(test);
+	struct kprobe **all = kpt_many_probes(test);
 	u8 *code = kunit_kmalloc(test, size, GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, code);
@@ -305,7 +305,7 @@ static void probes_come_and_go_under_load(struct kunit *test)
 /* A hit that looks at the old hash after its memory is freed needs KASAN to be noticed. */
 static void hash_is_resized_under_load(struct kunit *test)
 {
-	struct kprobe **all = many_probes(test);
+	struct kprobe **all = kpt_many_probes(test);
 	struct kprobe *a;
 
 	kpt_prepare_counting(test);
