@@ -73,7 +73,7 @@ static int kretprobe_prepare(struct kprobe *p, struct kprobe_address *where)
 /*
  * Release the instances of return probes that are disarmed and whose entry handlers no
  * longer run: first keep return handlers from being called, then wait until the last
- * one has returned.
+ * one has returned, then for work that has to release its instance.
  */
 static void kretprobes_stop(struct kprobe **kps, int num)
 {

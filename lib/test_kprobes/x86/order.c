@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The order in which things happen, as probes on the functions that do them see it: memory is
+ * freed when no reader can have it any more, and perf is told of each change of the text.
+ */
+#include <linux/cpu.h>
+#include <linux/cpuhotplug.h>
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/kprobes_hit.h>
+#include <linux/mm.h>
+#include <linux/ptrace.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+
+#include "../load.h"
+#include "../optimize.h"
+#include "../return_probes.h"
+#include "../sleepers.h"
+#include "jump_load.h"
+
+/**
+ * struct watch - Memory that is about to be freed, and what probes have seen of it
+ * @object:	What readers of RCU may use, or NULL.
+ * @page:	The page of slots that @object describes, or NULL.
+ * @site:	The site whose slots are watched.
+ * @hidden:	Readers no longer find @object and @page. Read this with acquire.
+ * @readers:	When @hidden was set: the grace period that waits for earlier readers.
+ * @freed:	@object has been freed,
+ * @early:	and a reader may still have used it.
+ * @page_freed:	@page has been freed,
+ * @page_early:	and a reader could still find it.
+ */
+static struct watch {
+	const void *object;
+	const void *page;
+	const struct kprobe *site;
+	bool hidden;
+	struct rcu_gp_oldstate readers;
+	bool freed;
+	bool early;
+	bool page_freed;
+	bool page_early;
+} watch;
+
+static struct kprobe watchers[8];
+static struct kretprobe return_watcher;
+
+static unsigned long argument(struct pt_regs *regs, unsigned int n)
+{
+	return regs_get_kernel_argument(regs, n);
+}
+
+static void hide(void)
+{
+	if (watch.hidden)
+		return;
+	get_state_synchronize_rcu_full(&watch.readers);
+	/* Pairs with see_free(). */
+	smp_store_release(&watch.hidden, true);
+}
+
+/* To kmem_cache_free() it is the second argument. */
+static bool is_argument(struct pt_regs *regs, const void *object)
+{
+	return object && (argument(regs, 0) == (unsigned long)object ||
+			  argument(regs, 1) == (unsigned long)object);
+}
+
+static int see_free(struct kprobe *kp, struct pt_regs *regs)
+{
+	/* Pairs with hide(). */
+	bool hidden = smp_load_acquire(&watch.hidden);
+
+	if (is_argument(regs, READ_ONCE(watch.page))) {
+		watch.page_early |= !hidden;
+		WRITE_ONCE(watch.page_freed, true);
+	}
+	if (is_argument(regs, READ_ONCE(watch.object))) {
+		watch.early |= !hidden || !poll_state_synchronize_rcu_full(&watch.readers);
+		WRITE_ONCE(watch.freed, true);
+	}
+	return 0;
+}
+
+static void watch_function(struct kunit *test, const char *symbol, kprobe_pre_handler_t see)
+{
+	struct kprobe *kp = watchers;
+
+	while (kp->pre_handler)
+		kp++;
+	KUNIT_ASSERT_LT(test, kp - watchers, ARRAY_SIZE(watchers));
+	kp->symbol_name = symbol;
+	kp->pre_handler = see;
+	ASSERT_REGISTERED(test, kp);
+}
+
+static void watch_return(struct kunit *test, const char *symbol, kretprobe_handler_t see_entry,
+			 kretprobe_handler_t see_return)
+{
+	return_watcher.kp.symbol_name = symbol;
+	return_watcher.entry_handler = see_entry;
+	return_watcher.handler = see_return;
+	ASSERT_RETURN_PROBED(test, &return_watcher);
+}
+
+static void end_watching(void *unused)
+{
+	unregister_kretprobe(&return_watcher);
+	for (unsigned int i = 0; i < ARRAY_SIZE(watchers); i++)
+		unregister_kprobe(&watchers[i]);
+}
+
+static void begin_watching(struct kunit *test)
+{
+	memset(&watch, 0, sizeof(watch));
+	memset(watchers, 0, sizeof(watchers));
+	memset(&return_watcher, 0, sizeof(return_watcher));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_watching, NULL), 0);
+}
+
+static void begin_watching_frees(struct kunit *test)
+{
+	static const char * const functions[] = {
+		"kfree", "kmem_cache_free", "free_pages_exact", "vfree", "execmem_free"
+	};
+
+	begin_watching(test);
+	for (unsigned int i = 0; i < ARRAY_SIZE(functions); i++)
+		watch_function(test, functions[i], see_free);
+}
+
+/* Returns whether that has happened. */
+static bool wait_for(const bool *event)
+{
+	unsigned long end = jiffies + PATIENCE;
+
+	while (!READ_ONCE(*event) && time_before(jiffies, end))
+		msleep(20);
+	return READ_ONCE(*event);
+}
+
+/* Without a grace period, an object is freed right after it is hidden. */
+static void expect_grace_period(struct kunit *test)
+{
+	KUNIT_ASSERT_TRUE(test, wait_for(&watch.hidden));
+	msleep(50);
+	KUNIT_EXPECT_FALSE(test, watch.early);
+}
+
+/* ------------------------------------------------------------- what is freed when */
+
+static int see_slots_of_site_freed(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (argument(regs, 0) == (unsigned long)READ_ONCE(watch.site))
+		hide();
+	return 0;
+}
+
+/* Register @a, and watch the slots of its site. */
+static void watch_site(struct kunit *test, struct kprobe *a)
+{
+	watch_function(test, "arch_remove_kprobe", see_slots_of_site_freed);
+	ASSERT_REGISTERED(test, a);
+	WRITE_ONCE(watch.site, list_next_entry(a, list));
+}
+
+/* An unwinder may have found the site by its slot. */
+static void site_is_kept_for_its_readers(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+
+	begin_watching_frees(test);
+	watch_site(test, a);
+	WRITE_ONCE(watch.object, container_of(watch.site, struct kprobe_site, kp));
+	unregister_kprobe(a);
+	expect_grace_period(test);
+}
+
+static int see_page_leave_tree(struct kprobe *kp, struct pt_regs *regs)
+{
+	const void *page = READ_ONCE(watch.page);
+
+	if (page && argument(regs, 1) == (unsigned long)page)
+		hide();
+	return 0;
+}
+
+/* A slot is looked up when it is freed: the result describes its page. */
+static int see_search(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	const void *page = READ_ONCE(watch.page);
+
+	return !page || (argument(regs, 1) & PAGE_MASK) != (unsigned long)page;
+}
+
+static int see_description(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	if (!READ_ONCE(watch.hidden))
+		WRITE_ONCE(watch.object, (const void *)regs_return_value(regs));
+	return 0;
+}
+
+/* An unwinder may be looking for the owner of an address in a slot. */
+static void page_of_slots_is_kept_for_its_readers(struct kunit *test)
+{
+	struct kprobe **all = kpt_many_probes(test), *site;
+
+	begin_watching_frees(test);
+	watch_function(test, "mtree_store_range", see_page_leave_tree);
+	watch_return(test, "mtree_load", see_search, see_description);
+	/* The last slots are in a page of their own. */
+	KUNIT_ASSERT_EQ(test, register_kprobes(all, MANY / 4), 0);
+	site = list_next_entry(all[MANY / 4 - 1], list);
+	WRITE_ONCE(watch.page, (const void *)((unsigned long)site->ainsn.insn & PAGE_MASK));
+	unregister_kprobes(all, MANY / 4);
+	KUNIT_ASSERT_TRUE(test, wait_for(&watch.page_freed));
+	KUNIT_EXPECT_FALSE(test, watch.page_early);
+	KUNIT_EXPECT_NOT_NULL(test, watch.object);
+	expect_grace_period(test);
+}
+
+/* The one that is allocated for many probes, and the next one. */
+static int see_hash(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	if (READ_ONCE(watch.object))
+		hide();
+	else if (current == kpt_tester)
+		WRITE_ONCE(watch.object, (const void *)regs_return_value(regs));
+	return 0;
+}
+
+/* A hit may be looking for its site in the hash that has been replaced. */
+static void old_hash_is_kept_for_its_readers(struct kunit *test)
+{
+	struct kprobe **all = kpt_many_probes(test);
+	unsigned long end = jiffies + PATIENCE;
+
+	begin_watching_frees(test);
+	watch_return(test, "alloc_pages_exact_noprof", NULL, see_hash);
+	/* The hash may be large enough until sites of earlier tests have been freed. */
+	while (!watch.object && time_before(jiffies, end)) {
+		KUNIT_ASSERT_EQ(test, register_kprobes(all, MANY), 0);
+		unregister_kprobes(all, MANY);
+		msleep(20);
+	}
+	KUNIT_ASSERT_NOT_NULL(test, watch.object);
+	expect_grace_period(test);
+}
+
+#ifdef CONFIG_HOTPLUG_CPU
+/**
+ * struct bring_up - A CPU that came up while slots were to be freed
+ * @done:	It came up.
+ * @freed:	The slots were freed meanwhile.
+ */
+static struct bring_up {
+	bool done;
+	bool freed;
+} bring_up;
+
+/* RCU-tasks does not watch the CPU yet: a task there may be in the slots, for all it knows. */
+static int come_up(unsigned int cpu)
+{
+	WRITE_ONCE(kpt_load.stop, true);
+	synchronize_rcu_tasks();	/* ends after the grace period that was held off */
+	msleep(50);
+	bring_up.freed = READ_ONCE(watch.hidden);
+	bring_up.done = true;
+	return 0;
+}
+
+static void end_hotplug(void *cpu)
+{
+	add_cpu((unsigned long)cpu);
+}
+
+static void remove_come_up(void *state)
+{
+	cpuhp_remove_state_nocalls((unsigned long)state);
+}
+
+static void slots_are_kept_while_a_cpu_comes_up(struct kunit *test)
+{
+	unsigned long cpu = cpumask_last(cpu_online_mask);
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	long state;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "one CPU");
+	bring_up = (struct bring_up){ };
+	begin_watching(test);
+	watch_site(test, a);
+	/* Later, it would hold the mutex while it waits for the hotplug lock. */
+	wait_for_kprobe_optimizer();
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_hotplug, (void *)cpu), 0);
+	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
+	state = cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN, "kprobes/test:prepare",
+					  come_up, NULL);
+	KUNIT_ASSERT_GT(test, state, 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, remove_come_up, (void *)state), 0);
+	kpt_hold_off_rcu_tasks(test);
+	unregister_kprobe(a);
+	msleep(50);	/* until the grace period has begun */
+	KUNIT_EXPECT_FALSE(test, watch.hidden);
+	KUNIT_ASSERT_EQ(test, add_cpu(cpu), 0);
+	KUNIT_EXPECT_TRUE(test, bring_up.done);
+	KUNIT_EXPECT_FALSE(test, bring_up.freed);
+	KUNIT_EXPECT_TRUE(test, wait_for(&watch.hidden));
+}
+#else
+static void slots_are_kept_while_a_cpu_comes_up(struct kunit *test)
+{
+	kunit_skip(test, "no CPU hotplug");
+}
+#endif
+
+/**
+ * struct late_return - A return while its return probe is being unregistered
+ * @leave:	The function is to return.
+ * @left:	The return handler has begun.
+ */
+static struct late_return {
+	bool leave;
+	bool left;
+} late_return;
+
+/* The CPU's cache of instances gets that of the inner call. */
+static int leave_late(void *sleeper)
+{
+	set_cpus_allowed_ptr(current, cpumask_of(cpumask_last(cpu_online_mask)));
+	kprobes_test_visit(HOST, kpt_do_nothing_inside, NULL);
+	complete(&((struct sleeper *)sleeper)->arrived);
+	while (!READ_ONCE(late_return.leave))
+		usleep_range(50, 100);
+	return VISITED;
+}
+
+/* No handler is called any more from now on: let the call return, until its handler has begun. */
+static int let_call_return(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (argument(regs, 0) != (unsigned long)&kpt_test_kretprobe('r')->rp)
+		return 0;
+	WRITE_ONCE(late_return.leave, true);
+	for (unsigned int i = 0; i < USEC_PER_SEC && !READ_ONCE(late_return.left); i++)
+		udelay(1);
+	return 0;
+}
+
+static int see_late_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	if (READ_ONCE(late_return.leave)) {
+		WRITE_ONCE(late_return.left, true);
+		mdelay(50);
+	}
+	return 0;
+}
+
+/*
+ * The instance of the late return, for which there is no room in the cache, is released by
+ * work. Unregistering waits for that: nothing is left of the return probe.
+ */
+static void unregistering_waits_for_late_return(struct kunit *test)
+{
+	struct kretprobe *r = kpt_return_probe('r', HOST->symbol);
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two CPUs");
+	kpt_pin_tester(test);
+	begin_watching_frees(test);
+	watch_function(test, "kretprobe_pool_stop", let_call_return);
+	r->entry_handler = NULL;
+	r->handler = see_late_return;
+	ASSERT_RETURN_PROBED(test, r);
+	late_return = (struct late_return){ };
+	kpt_start_task(test, HOST, leave_late);
+	WRITE_ONCE(watch.object, r->pool);
+	unregister_kretprobe(r);
+	KUNIT_EXPECT_TRUE(test, watch.freed);
+	KUNIT_EXPECT_TRUE(test, late_return.left);
+	EXPECT_SLEEPERS_RETURN(test);
+}
+
+/* ---------------------------------------------------------------- records of perf */
+
+/**
+ * struct replay - The text at TARGET by perf's records of text pokes
+ * @text:	The text.
+ * @records:	The number of records.
+ * @wrong:	The number of records that do not have @text as the old text.
+ */
+static struct replay {
+	u8 text[TEXT_BYTES];
+	unsigned int records;
+	unsigned int wrong;
+} replay;
+
+/* perf_event_text_poke(addr, old, old_len, new, new_len) */
+static int replay_poke(struct kprobe *kp, struct pt_regs *regs)
+{
+	size_t pos = argument(regs, 0) - (unsigned long)kpt_text(TARGET), len = argument(regs, 4);
+	const void *old = (const void *)argument(regs, 1), *new = (const void *)argument(regs, 3);
+
+	if (pos >= TEXT_BYTES)
+		return 0;
+	len = min(len, TEXT_BYTES - pos);
+	replay.records++;
+	replay.wrong += !!memcmp(replay.text + pos, old, len);
+	memcpy(replay.text + pos, new, len);
+	return 0;
+}
+
+static void expect_replayed(struct kunit *test, unsigned int records)
+{
+	KUNIT_EXPECT_GE(test, replay.records, records);
+	KUNIT_EXPECT_EQ(test, replay.wrong, 0);
+	KUNIT_EXPECT_MEMEQ(test, replay.text, kpt_text(TARGET), TEXT_BYTES);
+}
+
+/* Tools decode what a CPU has executed by the text that it had then. */
+static void perf_can_replay_the_text(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+
+	replay = (struct replay){ };
+	memcpy(replay.text, kpt_text(TARGET), TEXT_BYTES);
+	begin_watching(test);
+	watch_function(test, "perf_event_text_poke", replay_poke);
+	ASSERT_REGISTERED(test, a);
+	KUNIT_EXPECT_EQ(test, disable_kprobe(a), 0);
+	expect_replayed(test, 2);
+	KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
+	ASSERT_OPTIMIZED(test, a);
+	expect_replayed(test, 4);
+	unregister_kprobe(a);
+	expect_replayed(test, 5);
+}
+
+static struct kunit_case kprobes_x86_order_cases[] = {
+	KUNIT_CASE(site_is_kept_for_its_readers),
+	KUNIT_CASE_SLOW(page_of_slots_is_kept_for_its_readers),
+	KUNIT_CASE(old_hash_is_kept_for_its_readers),
+	KUNIT_CASE_SLOW(slots_are_kept_while_a_cpu_comes_up),
+	KUNIT_CASE(unregistering_waits_for_late_return),
+	KUNIT_CASE(perf_can_replay_the_text),
+	{ }
+};
+
+static struct kunit_suite kprobes_x86_order_suite = {
+	.name = "kprobes-x86-order",
+	.suite_init = kpt_start_return_suite,
+	.init = kpt_start_return_test,
+	.exit = kpt_end_return_test,
+	.test_cases = kprobes_x86_order_cases,
+};
+
+kunit_test_suite(kprobes_x86_order_suite);
