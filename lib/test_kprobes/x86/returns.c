@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A return through the trampoline leaves registers and flags as they were. */
+/* Returns through the trampoline, and what is saved of a call until then. */
+#include <linux/err.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
 #include <linux/ptrace.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/stringify.h>
 
@@ -175,11 +179,82 @@ static void entry_is_return_probed(struct kunit *test)
 	}
 }
 
+/* The newest instance of the tester, when the task's list has changed. */
+static struct linked {
+	unsigned int changes;
+	void *fp;
+	kprobe_opcode_t *ret_addr;
+} linked;
+
+static void see_newest_instance(struct perf_event *watchpoint, struct perf_sample_data *data,
+				struct pt_regs *regs)
+{
+	struct llist_node *node = current->kretprobe_instances.first;
+	struct kretprobe_instance *ri = container_of_const(node, struct kretprobe_instance, llist);
+
+	linked.changes++;
+	if (node) {
+		linked.fp = ri->fp;
+		linked.ret_addr = ri->ret_addr;
+	}
+}
+
+static void unregister_watchpoint(void *watchpoint)
+{
+	unregister_hw_breakpoint(watchpoint);
+}
+
+static void watch_instances(struct kunit *test)
+{
+	struct perf_event *watchpoint;
+	struct perf_event_attr attr;
+	int err;
+
+	hw_breakpoint_init(&attr);
+	attr.bp_addr = (unsigned long)&current->kretprobe_instances.first;
+	attr.bp_len = sizeof(current->kretprobe_instances.first);
+	attr.bp_type = HW_BREAKPOINT_W;
+	watchpoint = register_user_hw_breakpoint(&attr, see_newest_instance, NULL, current);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(watchpoint));
+	err = kunit_add_action_or_reset(test, unregister_watchpoint, watchpoint);
+	KUNIT_ASSERT_EQ(test, err, 0);
+}
+
+static void see_instance(struct test_kretprobe *p, struct kretprobe_instance *ri,
+			 struct pt_regs *regs)
+{
+	p->data = (unsigned long)ri->fp;
+}
+
+/* An NMI may look at the list then. In the second call the instance has old values at first. */
+static void linked_instance_is_complete(struct kunit *test)
+{
+	static const struct place inner = {
+		"kprobes_test_frame", kprobes_test_frame, kprobes_test_middle, ARG + 2
+	};
+	const struct place *places[] = { &kpt_frame_place, &inner };
+	struct test_kretprobe *p = kpt_test_kretprobe('r');
+	struct kretprobe *r = kpt_return_probe('r', "kprobes_test_frame");
+
+	r->maxactive = 1;
+	p->on_return = see_instance;
+	ASSERT_RETURN_PROBED(test, r);
+	watch_instances(test);
+	for (unsigned int i = 0; i < ARRAY_SIZE(places); i++) {
+		linked = (struct linked){ };
+		EXPECT_CALL(test, places[i], "rR");
+		KUNIT_EXPECT_EQ(test, linked.changes, 2);
+		KUNIT_EXPECT_EQ(test, (unsigned long)linked.fp, p->data);
+		KUNIT_EXPECT_EQ(test, (unsigned long)linked.ret_addr, p->caller);
+	}
+}
+
 static struct kunit_case kretprobes_x86_cases[] = {
 	KUNIT_CASE(return_preserves_registers),
 	KUNIT_CASE(return_handler_changes_result),
 	KUNIT_CASE(tail_call_returns_once),
 	KUNIT_CASE(return_pops_arguments),
+	KUNIT_CASE(linked_instance_is_complete),
 	KUNIT_CASE_PARAM(entry_is_return_probed, kpt_place_gen_params),
 	{ }
 };
