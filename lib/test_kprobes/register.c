@@ -103,6 +103,7 @@ static const struct forbidden_symbol forbidden_symbols[] = {
 	{ "srso_alias_return_thunk", IS_ENABLED(CONFIG_MITIGATION_SRSO) },
 	{ "srso_alias_safe_ret", IS_ENABLED(CONFIG_MITIGATION_SRSO) },
 	{ "call_depth_return_thunk", IS_ENABLED(CONFIG_MITIGATION_CALL_DEPTH_TRACKING) },
+	{ "xen_iret", IS_ENABLED(CONFIG_XEN_PV) },
 	{ "__x86_indirect_thunk_rax",
 	  IS_ENABLED(CONFIG_X86_64) && IS_ENABLED(CONFIG_MITIGATION_RETPOLINE) },
 	{ "__x86_indirect_thunk_eax",
