@@ -13,8 +13,29 @@
 #include <linux/slab.h>
 #include <linux/sort.h>
 
+#include <kunit/visibility.h>
+
 /* Serialises registration. Guards the probes, the sites and their states. */
 DEFINE_MUTEX(kprobe_mutex);
+
+/* A test makes the copies of a probe without registering it. */
+EXPORT_SYMBOL_IF_KUNIT(kprobe_mutex);
+
+void kprobe_text_lock(void)
+{
+	cpus_read_lock();
+	jump_label_lock();
+	mutex_lock(&text_mutex);
+}
+EXPORT_SYMBOL_IF_KUNIT(kprobe_text_lock);
+
+void kprobe_text_unlock(void)
+{
+	mutex_unlock(&text_mutex);
+	jump_label_unlock();
+	cpus_read_unlock();
+}
+EXPORT_SYMBOL_IF_KUNIT(kprobe_text_unlock);
 
 /* ---------------------------------------------------------- registration */
 

@@ -36,19 +36,8 @@ struct seq_file;
 extern struct mutex kprobe_mutex;
 
 /* Exclude all other patching of text, jump labels included, and CPU hotplug. */
-static inline void kprobe_text_lock(void)
-{
-	cpus_read_lock();
-	jump_label_lock();
-	mutex_lock(&text_mutex);
-}
-
-static inline void kprobe_text_unlock(void)
-{
-	mutex_unlock(&text_mutex);
-	jump_label_unlock();
-	cpus_read_unlock();
-}
+void kprobe_text_lock(void);
+void kprobe_text_unlock(void);
 
 DEFINE_LOCK_GUARD_0(kprobe_text, kprobe_text_lock(), kprobe_text_unlock())
 

@@ -12,6 +12,8 @@
 
 #include <asm/sections.h>
 
+#include <kunit/visibility.h>
+
 typedef void (*text_visit_fn)(void *data, const struct text_entry *entry);
 
 static void visit_in_text(const struct text_tables *tables, const struct text_entry *entry,
@@ -130,6 +132,7 @@ bool text_tables_find(unsigned long addr, struct text_tables *tables)
 	return __is_kernel_text(addr) ? core_text_tables(tables) :
 					module_text_tables(addr, tables);
 }
+EXPORT_SYMBOL_IF_KUNIT(text_tables_find);
 
 /**
  * text_tables_walk() - Visit all instructions of a text that its tables list

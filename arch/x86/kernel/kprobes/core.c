@@ -20,6 +20,8 @@
 #include <asm/sections.h>
 #include <asm/text-patching.h>
 
+#include <kunit/visibility.h>
+
 #include "emulate.h"
 #include "hit.h"
 #include "insn.h"
@@ -154,6 +156,7 @@ int arch_prepare_kprobe(struct kprobe *p)
 	p->ainsn.boost = kprobe_boost_ip(p);
 	return err;
 }
+EXPORT_SYMBOL_IF_KUNIT(arch_prepare_kprobe);
 
 /*
  * The stub ends with an IRET. On Xen PV that is a hypercall and as slow as a trap. In
@@ -183,6 +186,7 @@ int arch_prepare_post_handler(struct kprobe *p)
 		return -EILSEQ;
 	return kprobe_make_slot(p, &insn, post_copy_continuation(p), &p->ainsn.post_insn);
 }
+EXPORT_SYMBOL_IF_KUNIT(arch_prepare_post_handler);
 
 static void kprobe_free_slot(kprobe_opcode_t **slot)
 {
@@ -196,6 +200,7 @@ void arch_remove_kprobe(struct kprobe *p)
 	kprobe_free_slot(&p->ainsn.insn);
 	kprobe_free_slot(&p->ainsn.post_insn);
 }
+EXPORT_SYMBOL_IF_KUNIT(arch_remove_kprobe);
 
 static void kprobe_poke_opcode(struct kprobe *p, u8 old, u8 new)
 {

@@ -41,7 +41,16 @@ static_assert(DETOUR_POST_TEMPLATE_SIZE + MAX_INSN_SIZE + JMP32_INSN_SIZE <=
 	      MAX_POST_OPTINSN_SIZE);
 
 static const struct detour_template *const first_half = &kprobe_detour_template;
+EXPORT_SYMBOL_IF_KUNIT(kprobe_detour_template);
+
 static const struct detour_template *const second_half = &kprobe_detour_post_template;
+EXPORT_SYMBOL_IF_KUNIT(kprobe_detour_post_template);
+
+/* The test of the copies goes from symbol to symbol. */
+EXPORT_SYMBOL_IF_KUNIT(kallsyms_lookup_size_offset);
+
+/* It must know where there are fixups. */
+EXPORT_SYMBOL_IF_KUNIT(search_exception_tables);
 
 /* ------------------------------------------------------------------- hits */
 
@@ -562,6 +571,7 @@ int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *p)
 		op->optinsn = made;
 	return err;
 }
+EXPORT_SYMBOL_IF_KUNIT(arch_prepare_optimized_kprobe);
 
 int arch_prepared_optinsn(struct arch_optimized_insn *optinsn)
 {
@@ -610,11 +620,13 @@ void arch_remove_optimized_kprobe(struct optimized_kprobe *op)
 	detour_free(&op->optinsn);
 	op->optinsn.hot = hot;
 }
+EXPORT_SYMBOL_IF_KUNIT(arch_remove_optimized_kprobe);
 
 int arch_learn_text(unsigned long addr)
 {
 	return branches_learn(addr);
 }
+EXPORT_SYMBOL_IF_KUNIT(arch_learn_text);
 
 void arch_forget_text(const struct module *mod)
 {
