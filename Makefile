@@ -20,6 +20,7 @@ help:
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make torture       probes under load for MINUTES=60; DEBUG=1: with sanitizers'
 	@echo 'make sweep         all instructions of the kernel are probed (3 hours); SHARE=1/50: 4 minutes; ROUNDS=pre,return'
+	@echo 'make copies        the slot, emulation and detour of each instruction of the kernel, compared with it (5 minutes)'
 	@echo 'make mutants       do the tests notice one wrong line? 160 times: two hours; SEED=, NUMBER='
 	@echo 'make kcsan         data races: KUnit, selftests, torture for MINUTES=10 (50 minutes)'
 	@echo 'make modes         jumps in kernels that are preempted or compiled in other ways'
@@ -140,6 +141,10 @@ sweep: build
 	@dev/kernel/boot --usual 6000 --memory 2G --show --name sweep$(ROUNDS:%=-%) \
 		$(ROUNDS:%=--append kp.rounds=%) sweep
 
+copies: build
+	@dev/kernel/boot --usual 600 --name copies \
+		--append "kunit.filter_glob=kprobes_x86_copies copies_test.share=1" one-suite
+
 # All that a mutant needs is in a kernel of its own.
 mutants: tree
 	@dev/kernel/build mutants
@@ -175,5 +180,5 @@ clean:
 	rm -rf build
 
 .PHONY: help packages tree build run reference ftrace bench profile bench-debian shell test test-i386 hitpath
-.PHONY: transcript modes deb disks tools configs harness-test lint cross torture sweep coverage kcsan mutants
+.PHONY: copies transcript modes deb disks tools configs harness-test lint cross torture sweep coverage kcsan mutants
 .PHONY: series series-check evidence clean

@@ -59,13 +59,17 @@ parameters_are_set() {
 }
 
 # Suites in modules run when they are loaded, the built-in ones ran at boot.
-kunit_modules() {
-	part "the parameters of kprobes are set" parameters_are_set
-	let_allocations_fail
+load_kunit_modules() {
 	for ko in $(find /lib/modules -name test_kprobes.ko -o -name ftrace_filter_test.ko -o -path '*/kernel/kprobes/*_test.ko'); do
 		ko=${ko##*/}
 		part "load ${ko%.ko}" modprobe "${ko%.ko}"
 	done
+}
+
+kunit_modules() {
+	part "the parameters of kprobes are set" parameters_are_set
+	let_allocations_fail
+	load_kunit_modules
 	part "all suites have run" suites_have_run module
 	kunit_results
 }
