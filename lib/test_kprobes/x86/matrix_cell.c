@@ -195,6 +195,12 @@ int matrix_act(struct pt_regs *regs)
 	return 1;
 }
 
+static void run_inside(struct cpu_state *state, unsigned long address)
+{
+	kpt_inside = address;
+	kpt_run_code(state, (unsigned long)kprobes_test_go_inside);
+}
+
 /* Run the twin in parts, and do between them what the handler does. */
 static void run_changed_twin(struct cpu_state *state)
 {
@@ -205,9 +211,9 @@ static void run_changed_twin(struct cpu_state *state)
 	if (!matrix_cell.row->returning)
 		change_state(state);
 	if (matrix_cell.row->after && matrix_cell.row->way == WAY_ON)
-		kpt_run_code(state, c->twin + c->at[1]);
+		run_inside(state, c->twin + c->at[1]);
 	else if (matrix_cell.row->way != WAY_RETURN)
-		kpt_run_code(state, way_address(c->twin));
+		run_inside(state, way_address(c->twin));
 	for (unsigned int i = 0; i < matrix_cell.row->push; i++)
 		kpt_run_code(state, (unsigned long)kprobes_test_landing);
 

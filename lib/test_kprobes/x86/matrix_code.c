@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The functions that the matrix probes. */
 #include <linux/build_bug.h>
+#include <linux/objtool.h>
 
 #include <asm/asm.h>
 #include <asm/current.h>
@@ -148,6 +149,13 @@ asm(MATRIX_TABLE(_ASM_ALIGN "\n"
 KPT_ASM_FUNCTION(kprobes_test_landing,
 		 "lea 1(" LANDING_OPERAND "), " LANDING_OPERAND "\n"
 		 RETURN);
+
+unsigned long kpt_inside;
+
+KPT_ASM_FUNCTION(kprobes_test_go_inside,
+		 "push " VARIABLE("kpt_inside") "\n"
+		 RETURN);
+STACK_FRAME_NON_STANDARD(kprobes_test_go_inside);
 
 /* Called by probed code: calls kprobes_test_look_around(), and changes no register. */
 KPT_ASM_FUNCTION(kprobes_test_look,

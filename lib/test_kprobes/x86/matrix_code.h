@@ -62,6 +62,13 @@ extern const struct matrix_code kprobes_test_matrix[KINDS][SHAPES];
  */
 void kprobes_test_landing(void);
 
+/*
+ * Continue at kpt_inside, which need not be a function's entry. With IBT, a call of that
+ * address would have to find ENDBR there; a return need not.
+ */
+void kprobes_test_go_inside(void);
+extern unsigned long kpt_inside;
+
 /* Called by kprobes_test_look(), with a pointer to its return address. */
 void kprobes_test_look_around(const unsigned long *sp);
 
