@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Indirect calls of probed functions: with IBT, the CPU must find ENDBR there. */
+#include <linux/string.h>
+
+#include "../return_probes.h"
+#include "functions.h"
+#include "matrix_code.h"
+#include "snippets.h"
+
+/* A probe, one with a post handler, a return probe, a jumper probe: see @events. */
+enum probe_user { PROBE, POST_PROBE, RETURN_PROBE, JUMPER_PROBE, USERS };
+
+static const char * const events[USERS] = { "a", "aA", "rR", "j" };
+
+static void note_jump(void)
+{
+	kpt_note('j');
+	jprobe_return();
+}
+
+static struct jprobe jumper = { .entry = note_jump };
+
+static int register_user(enum probe_user user, kprobe_opcode_t *addr, struct kprobe **kp)
+{
+	struct kretprobe *r = kpt_return_probe('r', NULL);
+
+	switch (user) {
+	case RETURN_PROBE:
+		*kp = &r->kp;
+		r->kp.addr = addr;
+		return register_kretprobe(r);
+	case JUMPER_PROBE:
+		*kp = &jumper.kp;
+		jumper.kp.addr = addr;
+		return register_jprobe(&jumper);
+	default:
+		*kp = kpt_probe('a', NULL);
+		(*kp)->addr = addr;
+		(*kp)->post_handler = user == POST_PROBE ? kpt_post_handler : NULL;
+		return register_kprobe(*kp);
+	}
+}
+
+static void unregister_user(enum probe_user user)
+{
+	switch (user) {
+	case RETURN_PROBE:
+		unregister_kretprobe(&kpt_test_kretprobe('r')->rp);
+		break;
+	case JUMPER_PROBE:
+		unregister_jprobe(&jumper);
+		break;
+	default:
+		unregister_kprobe(&kpt_test_probe('a')->kp);
+	}
+}
+
+static bool is_jump_expected(enum matrix_kind kind, enum probe_user user)
+{
+	return kind == KIND_JUMP || (kind == KIND_JUMP_EMULATE && user != POST_PROBE);
+}
+
+static void call_indirectly(enum matrix_kind kind, unsigned long code)
+{
+	kpt_set_input(0);
+	kpt_clear_journal();
+	kpt_run_code(&kpt_state, code);
+	if (kind == KIND_FTRACE)
+		matrix_clear_ftrace_lost(&kpt_state);
+}
+
+/*
+ * With IBT, the CPU raises an exception if an indirect call finds no ENDBR. Without IBT, at
+ * least the bytes must be there.
+ */
+static void expect_landing(struct kunit *test, enum matrix_kind kind, enum probe_user user,
+			   unsigned int offset)
+{
+	const struct matrix_code *c = &kprobes_test_matrix[kind][SHAPE_WORK];
+	struct cpu_state expected;
+	struct kprobe *kp;
+
+	call_indirectly(kind, c->twin);
+	expected = kpt_state;
+	KUNIT_ASSERT_EQ(test, register_user(user, (void *)c->code + offset, &kp), 0);
+	wait_for_kprobe_optimizer();
+	KUNIT_EXPECT_EQ(test, kprobe_ftrace(kp), kind == KIND_FTRACE);
+	KUNIT_EXPECT_EQ(test, kprobe_optimized(kp), is_jump_expected(kind, user));
+	KUNIT_EXPECT_MEMEQ(test, (void *)c->code, (void *)c->twin, ENDBR_SIZE);
+	call_indirectly(kind, c->code);
+	unregister_user(user);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, events[user]);
+	kpt_expect_state(test, &expected, events[user], offset);
+}
+
+static void indirect_call_finds_landing_pad(struct kunit *test)
+{
+	const struct matrix_code (*codes)[SHAPES] = test->param_value;
+	enum matrix_kind kind = codes - kprobes_test_matrix;
+
+	for (enum probe_user user = 0; user < USERS; user++) {
+		if (user == JUMPER_PROBE && !IS_ENABLED(CONFIG_JPROBES))
+			continue;
+		expect_landing(test, kind, user, 0);
+		expect_landing(test, kind, user, ENDBR_SIZE);
+	}
+}
+
+static const void *kind_gen_params(const void *prev, char *desc)
+{
+	static const char * const descs[KINDS] = {
+		"ftrace", "copy", "emulated", "stepped", "jump", "jump, emulated"
+	};
+	const struct matrix_code (*next)[SHAPES] = prev;
+
+	next = next ? next + 1 : kprobes_test_matrix;
+	if (next == &kprobes_test_matrix[KIND_FTRACE] &&
+	    (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) || !next[0][SHAPE_WORK].code))
+		next++;
+	if (next == &kprobes_test_matrix[KINDS])
+		return NULL;
+	strscpy(desc, descs[next - kprobes_test_matrix], KUNIT_PARAM_DESC_SIZE);
+	return next;
+}
+
+static struct kunit_case kprobes_x86_landing_cases[] = {
+	KUNIT_CASE_PARAM(indirect_call_finds_landing_pad, kind_gen_params),
+	{ }
+};
+
+static struct kunit_suite kprobes_x86_landing_suite = {
+	.name = "kprobes-x86-landing",
+	.suite_init = kpt_start_return_suite,
+	.init = kpt_start_return_test,
+	.exit = kpt_end_return_test,
+	.test_cases = kprobes_x86_landing_cases,
+};
+
+kunit_test_suite(kprobes_x86_landing_suite);
