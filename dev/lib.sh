@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh disable=SC2034 # scripts that read this use what it sets
-# What the shell scripts in the directories of dev/ share.
+# What the shell scripts of dev/ share.
 
-repo=$(cd "$(dirname "$0")/../.." && pwd)
+repo=$(cd "$(dirname "$0")" && until [ -e dev/lib.sh ]; do cd ..; done && pwd)
 tool=${0##*/}
 # Another python3 or make in front of Debian's may lack its modules.
 export PATH="/usr/bin:$PATH"
 
 die() { echo "$tool: $*" >&2; exit 1; }
+
+# The first mirror of Debian itself in apt's sources.
+mirror() {
+	apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(SUITE)' 'Created-By: Packages' |
+		awk '$2 == "Debian" && !/security/ { print $1; exit }'
+}
 
 # Read the options that the tools of dev/kernel have in common; sets $options to
 # their number of words, for shift.
