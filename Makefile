@@ -4,7 +4,9 @@
 # Where the kernel tree is made, and from what (empty: Debian's linux-source-6.12).
 DEST ?= build/tree
 KERNEL_SRC ?=
-export KERNEL_SRC ACCEL JOBS
+# What the random input of tests follows from: the commit.
+SEED ?= $(shell printf %d 0x$$(git rev-parse HEAD 2>/dev/null | cut -c -7) 2>/dev/null)
+export KERNEL_SRC ACCEL JOBS SEED
 
 help:
 	@echo 'make run           build the kernel, boot it, watch a probe at work'
@@ -41,6 +43,7 @@ help:
 	@echo 'DEST=dir           with tree: make it there'
 	@echo 'KERNEL_SRC=base    a 6.12.y directory or tarball, instead of linux-source-6.12'
 	@echo 'JOBS=n ACCEL=kvm   compilers at once; what QEMU runs on'
+	@echo 'SEED=n             what the random input of tests follows from, instead of the commit'
 
 packages:
 	@dev/packages $(PACKAGES)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Hostile input: what no caller should pass, and much of it. Each call returns an error
- * that is documented for it, and changes nothing. The seed is constant.
+ * that is documented for it, and changes nothing.
  */
 #include <linux/cpumask.h>
 #include <linux/limits.h>
+#include <linux/moduleparam.h>
 #include <linux/percpu.h>
 #include <linux/prandom.h>
 #include <linux/sched/task_stack.h>
@@ -26,6 +27,10 @@
 #define ALL_FLAGS	(KPROBE_FLAG_GONE | KPROBE_FLAG_DISABLED | KPROBE_FLAG_OPTIMIZED |	\
 			 KPROBE_FLAG_FTRACE | KPROBE_FLAG_ON_FUNC_ENTRY | KPROBE_FLAG_REENTRANT)
 #define CALLERS_FLAGS	(KPROBE_FLAG_DISABLED | KPROBE_FLAG_REENTRANT)
+
+static unsigned int seed = 20261123;
+module_param(seed, uint, 0444);
+MODULE_PARM_DESC(seed, "What the hostile input follows from");
 
 static struct rnd_state rnd;
 static struct kprobe hostile[16];
@@ -598,7 +603,8 @@ static void end_suite(struct kunit_suite *suite)
 
 static int start_test(struct kunit *test)
 {
-	prandom_seed_state(&rnd, 20261123);
+	kunit_info(test, "seed %u\n", seed);
+	prandom_seed_state(&rnd, seed);
 	return kpt_start_test(test);
 }
 

@@ -1,13 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Hostile input through files and system calls: definitions of events, events of perf,
-# and values of knobs. Each is refused with an error, and leaves nothing.
+# and values of knobs. Each is refused with an error, and leaves nothing. What is random
+# follows from SEED in the environment.
 . ./lib.sh
 
 [ -d $kprobes ] || skip_all "no debugfs"
 use_events
 [ -x ./hostile_calls ] || skip_all "hostile_calls is not built"
 tries=10000
+seed=${SEED:-1}
 old_knob=$(cat $knob 2>/dev/null)
 restore_knobs() {
 	echo 1 >$kprobes/enabled
@@ -84,7 +86,7 @@ definitions_are_refused() {
 }
 
 random_definitions_are_refused() {	# FILE
-	./hostile_calls tracefs $tries "$tracing/$1"
+	./hostile_calls tracefs "$seed" $tries "$tracing/$1"
 	status=$?
 	echo >$tracing/kprobe_events
 	[ $status = 0 ] && nothing_is_left
@@ -125,7 +127,7 @@ refuses_all_values() {	# FILE
 # Random bytes may be refused.
 answers_anything() {
 	for n in $(seq 100); do
-		! head -c "$n" /dev/urandom >$kprobes/check
+		! ./hostile_calls bytes $((seed + n)) "$n" >$kprobes/check
 		cat $kprobes/check || return
 	done 2>/dev/null
 	[ "$(forbidden_addresses)" ] || return
@@ -135,6 +137,7 @@ answers_anything() {
 }
 
 plan 15
+echo "# seed $seed"
 check "definitions of events are refused" definitions_are_refused
 for file in kprobe_events dynamic_events; do
 	check "random definitions in $file are refused" random_definitions_are_refused $file
@@ -146,7 +149,7 @@ if [ -e /sys/bus/event_source/devices/kprobe/type ]; then
 	enable_event slot 1
 	check "$1" there_is_a_slot
 	# shellcheck disable=SC2046	# words
-	check "$2" ./hostile_calls perf $tries $(forbidden_addresses)
+	check "$2" ./hostile_calls perf "$seed" $tries $(forbidden_addresses)
 	remove_events
 else
 	skip "no perf events of kprobes" "$@"

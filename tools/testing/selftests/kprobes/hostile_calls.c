@@ -2,11 +2,12 @@
 /*
  * Define events of tracefs and open perf events of kprobes, with what no tool would pass.
  *
- * usage: hostile_calls tracefs TRIES FILE
- *        hostile_calls perf TRIES [ADDRESS...]
+ * usage: hostile_calls tracefs SEED TRIES FILE
+ *        hostile_calls perf SEED TRIES [ADDRESS...]
+ *        hostile_calls bytes SEED LENGTH
  *
  * Prints how often each errno was seen, and fails if one is not documented. The addresses,
- * in hexadecimal, must all be refused. The sequence of tries is constant.
+ * in hexadecimal, must all be refused. "bytes" prints that many. All follows from the seed.
  */
 #include <err.h>
 #include <errno.h>
@@ -28,7 +29,7 @@ static const int expected[] = {
 };
 
 static unsigned int seen[256];
-static uint64_t state = 20261123;
+static uint64_t state;
 
 /* xorshift64 */
 static uint64_t any(void)
@@ -174,14 +175,23 @@ static int try_tracefs(unsigned long tries, const char *path)
 
 int main(int argc, char **argv)
 {
+	unsigned long tries;
 	int bad;
 
-	if (argc < 3)
-		errx(1, "usage: hostile_calls tracefs|perf TRIES [ARGUMENT...]");
+	if (argc < 4)
+		errx(1, "usage: hostile_calls tracefs|perf|bytes SEED TRIES [ARGUMENT...]");
+	/* xorshift64 stays at 0, and begins slowly with few bits. */
+	state = 0x9e3779b97f4a7c15 + strtoul(argv[2], NULL, 0);
+	tries = strtoul(argv[3], NULL, 0);
+	if (!strcmp(argv[1], "bytes")) {
+		while (tries--)
+			putchar(any());
+		return 0;
+	}
 	if (!strcmp(argv[1], "perf"))
-		bad = try_perf(strtoul(argv[2], NULL, 0), argv + 3);
+		bad = try_perf(tries, argv + 4);
 	else
-		bad = try_tracefs(strtoul(argv[2], NULL, 0), argv[3]);
+		bad = try_tracefs(tries, argv[4]);
 	for (int i = 0; i < 256; i++)
 		if (seen[i])
 			printf("# %s: %u\n", strerror(i), seen[i]);

@@ -6,7 +6,8 @@
 #
 # usage: sweep.sh [ROUND]...
 # A ROUND is pre, post, return or three; the default is all of them. The file "share" has the
-# distance of each instruction from _text, in hexadecimal digits: of a part of all instructions.
+# distance of each instruction from _text, in hexadecimal digits: of a part of all instructions,
+# which follows from the number in the file "seed".
 . ./lib.sh
 . ./workload.sh
 . ./measure.sh
@@ -123,6 +124,7 @@ logged() {	# NAME
 }
 
 plan $((3 + 2 * $#))
+[ ! -e seed ] || echo "# seed $(cat seed)"
 all_functions | sed 's/^0x//' >"$output.functions"
 base=$(symbol_address _text)
 take_log >/dev/null

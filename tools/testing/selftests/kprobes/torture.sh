@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # The module kprobes_torture for some seconds (the first argument, or 100), while the
 # tracers, events and modules that live on probes come and go in the functions it probes.
+# SEED in the environment is the module's parameter seed.
 . ./lib.sh
 
 seconds=${1:-100}
@@ -222,7 +223,8 @@ check "the event is enabled" set_events 1 kprobes/torture_init
 dmesg -c >/dev/null
 check "a mix that is too short is refused" refuses probe_mix=1,2 'probe_mix has 2 weights: .* 5'
 check "a mix without weights is refused" refuses churn_mix=0,0,0 'churn_mix has 3 weights: .* 0$'
-check "the torture begins" modprobe kprobes_torture seconds="$seconds"
+check "the torture begins" modprobe kprobes_torture seconds="$seconds" seed="${SEED:-1}"
+echo "# seed $(cat /sys/module/kprobes_torture/parameters/seed)"
 check "the targets are traced" trace_targets
 start_disturbances "$@"
 sleep "$seconds"
