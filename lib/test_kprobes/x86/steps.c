@@ -379,11 +379,7 @@ static int trace_from_nested(struct kprobe *kp, struct pt_regs *regs)
 	return 0;
 }
 
-/*
- * Hits at each instruction of a hit leave it as it was. They are missed only at the few
- * instructions before it has stored its context.
- */
-static void hit_is_interrupted_at_each_insn(struct kunit *test)
+static void begin_nested_hits(struct kunit *test)
 {
 	struct kprobe *nested;
 
@@ -392,10 +388,29 @@ static void hit_is_interrupted_at_each_insn(struct kunit *test)
 	nested->pre_handler = trace_from_nested;
 	nested->flags = KPROBE_FLAG_REENTRANT;
 	ASSERT_REGISTERED(test, nested);
-	trace_at_each_insn_after_changed_path_shows_callers(test);
-	unregister_kprobe(nested);	/* before the text is compared */
+}
+
+/* They are missed only at the few instructions before an outer hit has stored its context. */
+static void expect_nested_hits(struct kunit *test)
+{
+	unregister_kprobe(&kpt_counting[0].kp);	/* before the text is compared */
 	KUNIT_EXPECT_GT(test, atomic_read(&kpt_counting[0].hits), 100);
-	KUNIT_EXPECT_LT(test, nested->nmissed, 20);
+	KUNIT_EXPECT_LT(test, kpt_counting[0].kp.nmissed, 20);
+}
+
+/* Hits at each instruction of a hit, or of a return, leave it as it was. */
+static void hit_is_interrupted_at_each_insn(struct kunit *test)
+{
+	begin_nested_hits(test);
+	trace_at_each_insn_after_changed_path_shows_callers(test);
+	expect_nested_hits(test);
+}
+
+static void return_is_interrupted_at_each_insn(struct kunit *test)
+{
+	begin_nested_hits(test);
+	trace_at_each_insn_shows_real_callers(test);
+	expect_nested_hits(test);
 }
 #endif
 
@@ -410,6 +425,7 @@ static struct kunit_case kprobes_x86_steps_cases[] = {
 			 kpt_traced_insn_gen_params),
 	KUNIT_CASE(trace_at_each_insn_after_changed_path_shows_callers),
 	KUNIT_CASE(hit_is_interrupted_at_each_insn),
+	KUNIT_CASE_PARAM(return_is_interrupted_at_each_insn, stepped_gen_params),
 #endif
 	{ }
 };
