@@ -126,7 +126,7 @@ transcript: reference
 	@dev/check/transcript
 
 torture: minutes = $(or $(MINUTES),60)
-TORTURE = dev/kernel/boot --usual $$(($(minutes) * 60 + 120)) --append kp.minutes=$(minutes)
+TORTURE = dev/kernel/boot --show --usual $$(($(minutes) * 60 + 120)) --append kp.minutes=$(minutes)
 
 torture: build
 ifdef DEBUG
