@@ -152,7 +152,7 @@ copies: build
 mutants: tree
 	@dev/kernel/build mutants
 	@dev/kernel/initramfs mutants
-	@dev/check/mutants --report test-reports/mutants $(if $(SEED),--seed $(SEED)) $(if $(NUMBER),--number $(NUMBER))
+	@dev/check/mutants
 
 # More watches than by default. Two CPUs of QEMU take turns, and change at the PAUSE of a delay,
 # which there is only with a TSC.

@@ -1,32 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One-place changes of C code in the kernel's style.
+"""One-place changes of C code in the kernel's style, and of assembly.
 
-statements() finds the statements of all functions, and candidates() the changes that
-can be made to one of them. choose() takes a number of them by chance, but the same ones
-each time: whether a statement is chosen depends on its text and place, not on that of others.
+statements() finds the statements of all functions, or the instructions, and candidates() the
+changes that can be made to one of them. choose() takes a number of them by chance, but the same
+ones each time: whether a statement is chosen depends on its text and place, not on that of others.
 """
 import re
 from collections import namedtuple
 from hashlib import sha256
 
-# start, end: the statement's place in the file's text; control: it is the head of if, for ...
-Statement = namedtuple("Statement", "function returns start end control last")
-# kind: see KINDS; the text from start to end of the file is replaced by new
+# The text of a file, and which of its lines may be changed, or None: all.
+Code = namedtuple("Code", "text lines")
+# start, end: the statement's place in the file's text; control: it is the head of if, for ...;
+# next: the end of the statement after it, if these can be swapped, or 0
+Statement = namedtuple("Statement", "function returns start end control last next")
+# the text from start to end of the file is replaced by new
 Change = namedtuple("Change", "kind start end new")
 Mutant = namedtuple("Mutant", "file line function kind old new text")
-
-KINDS = {
-    "condition": "a condition negated, && for || and the like",
-    "bound": "off by one: < for <=, a + 1 left out, min() for max()",
-    "value": "true for false, 0 for 1",
-    "error": "another error code, or success",
-    "return": "a return too early, or left out",
-    "statement": "a statement left out",
-    "counter": "a count left out, or the wrong way",
-    "lock": "a lock or guard left out",
-    "wait": "a grace period, a synchronisation or another wait left out",
-    "barrier": "an ordering left out: a plain access, a publication without its barrier",
-}
 
 # These are preferred: most statements have a change of another kind.
 RARE = ("lock", "wait", "counter", "barrier")
@@ -50,17 +40,29 @@ LOCK = re.compile(r"guard\(|\w*(?:lock|unlock)\w*\(|preempt_(?:dis|en)able\w*\(|
                   r"|rcu_read_|local_irq_|ct_nmi_")
 BARRIER = re.compile(r"smp_\w*mb\w*\(\);|barrier\(\);")
 WEAKER = (
-    (re.compile(r"\bsmp_store_release\("), "WRITE_ONCE(*"),
-    (re.compile(r"\bsmp_load_acquire\("), "READ_ONCE(*"),
-    (re.compile(r"\brcu_assign_pointer\("), "RCU_INIT_POINTER("),
-    (re.compile(r"\blist_add_rcu\("), "list_add("),
-    (re.compile(r"\blist_add_tail_rcu\("), "list_add_tail("),
-    (re.compile(r"\bREAD_ONCE\("), "("),
+    ("barrier", re.compile(r"\bsmp_store_release\("), "WRITE_ONCE(*"),
+    ("barrier", re.compile(r"\bsmp_load_acquire\("), "READ_ONCE(*"),
+    ("barrier", re.compile(r"\brcu_assign_pointer\("), "RCU_INIT_POINTER("),
+    ("barrier", re.compile(r"\b(h?list_\w+)_rcu\((?=\S+, )"), r"\1("),
+    ("barrier", re.compile(r"\bREAD_ONCE\("), "("),
+    ("wait", re.compile(r"\b(list_del)_rcu\("), r"\1("),
+    ("wait", re.compile(r"\b(kv?free)_rcu\(([^,;]+), \w+\)"), r"\1(\2)"),
+    ("wait", re.compile(r"\bcall_rcu\(([^,;]+), (\w+)\)"), r"\2(\1)"),
+    ("wait", re.compile(r"\bsynchronize_rcu_tasks\("), "synchronize_rcu("),
 )
 COMPARISON = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 LOGIC = {"&&": "||", "||": "&&"}
 WORDS = {"true": "false", "false": "true", "min": "max", "max": "min"}
 ERRORS = ("EINVAL", "ENOENT", "ENOMEM", "EOPNOTSUPP", "EBUSY")
+
+
+# Of assembly: what names the code that follows, instructions, and what can be made of one.
+ASSEMBLY = re.compile(r"^\.macro|^SYM_CODE_START", re.M)
+NAME = re.compile(r"SYM_\w*(?:START|LABEL)\w*\((\w+)|\.macro\s+(\w+)")
+INSTRUCTION = re.compile(r"^[ \t]+((?!\.|UNWIND_HINT|ANNOTATE|OFFSET|BRANCH_OUT|BEGIN_T|END_T|OPCODE_|SYM_|_ASM_PTR)"
+                         r"[A-Za-z_][^\n]*?)[ \t]*$", re.M)
+REVERSED = {"je": "jne", "jne": "je", "jz": "jnz", "jnz": "jz", "incl": "decl", "decl": "incl",
+            "addq": "subq", "subq": "addq"}
 
 
 def mask(text):
@@ -92,9 +94,36 @@ def functions(code):
         begin = at
 
 
-def statements(text):
-    """All statements in the functions of a file."""
-    code = mask(text)
+def instructions(code):
+    """All instructions of a file, from masked text."""
+    for match in INSTRUCTION.finditer(code):
+        names = NAME.findall(code, 0, match.start())
+        yield Statement("".join(names[-1]) if names else "", "", *match.span(1), False, False, 0)
+
+
+def end_of_swap(code, this, following):
+    """The end of the following statement, if the two can be swapped, or 0."""
+    (start, stop, control), (second, end, head) = this, following
+    texts = code[start:stop], code[second:end]
+    if control or head or code[stop:second].strip() or any(
+            text == ";" or re.match(r"return\b", text) or ASSERTION.match(text) or DECLARATION.match(text) for text in texts):
+        return 0
+    columns = {at - code.rfind("\n", 0, at) for at in (start, second)}
+    shared = set.intersection(*(set(re.findall(r"(?<![>.])\b[a-z]\w*\b(?!\()", text)) for text in texts))
+    return end if len(columns) == 1 and shared else 0
+
+
+def statements(code):
+    """All statements that may be changed in a file."""
+    text = mask(code.text)
+    for statement in instructions(text) if ASSEMBLY.search(code.text) else c_statements(text):
+        first, last = (code.text.count("\n", 0, at) + 1 for at in (statement.start, statement.end))
+        if code.lines is None or code.lines.issuperset(range(first, last + 1)):
+            yield statement
+
+
+def c_statements(code):
+    """All statements in the functions of a file, from masked text."""
     for name, returns, at, end in functions(code):
         found = []
         while at < end:
@@ -113,7 +142,8 @@ def statements(text):
             found.append((at, stop, control))
             at = stop
         for i, (start, stop, control) in enumerate(found):
-            yield Statement(name, returns, start, stop, control, i + 1 == len(found))
+            swap = end_of_swap(code, *found[i:i + 2]) if i + 1 < len(found) else 0
+            yield Statement(name, returns, start, stop, control, i + 1 == len(found), swap)
 
 
 def operators(code, start, end, control=False):
@@ -138,9 +168,9 @@ def operators(code, start, end, control=False):
             yield change("counter", match, "--" if match[1] == "++" else "++")
     for match in re.compile(r"-(E[A-Z]+)\b").finditer(code, start, end):
         yield change("error", match, next(error for error in ERRORS if error != match[1]))
-    for pattern, new in WEAKER:
+    for kind, pattern, new in WEAKER:
         for match in pattern.finditer(code, start, end):
-            yield Change("barrier", match.start(), match.end(), new)
+            yield Change(kind, match.start(), match.end(), match.expand(new))
 
 
 def kind_of_drop(statement):
@@ -154,6 +184,10 @@ def candidates(source, code, statement):
     """The changes that can be made to a statement of source; code is its masked text."""
     start, end = statement.start, statement.end
     text = code[start:end]
+    if ASSEMBLY.search(source):
+        word = text.split()[0]
+        return [Change("instruction", start, end, "")] + (
+            [Change("condition", start, start + len(word), REVERSED[word])] if word in REVERSED else [])
     void = re.search(r"\bvoid\b(?!\s*\*)", statement.returns)
     if text == ";" or ASSERTION.match(text):
         return []
@@ -185,6 +219,10 @@ def candidates(source, code, statement):
     found += [Change(kind, start, end, ";")] * (1 + (kind != "statement"))
     if void and not statement.last and kind == "statement":
         found.append(Change("return", start, end, "return;"))
+    if statement.next:
+        second = end + len(code[end:]) - len(code[end:].lstrip())
+        found.append(Change("order", start, statement.next,
+                            source[second:statement.next] + source[end:second] + source[start:end]))
     return found
 
 
@@ -196,40 +234,40 @@ def make_mutant(file, text, code, statement, change):
     # The lines of the rest of the file stay where they are.
     lines = text.count("\n", change.start, change.end) - change.new.count("\n")
     new = text[:change.start] + change.new + "\n" * lines + text[change.end:]
-    stop = statement.end + len(new) - len(text)
+    end = max(statement.end, change.end)
     return Mutant(file, text.count("\n", 0, change.start) + 1, statement.function, change.kind,
-                  squeeze(code[statement.start:statement.end]), squeeze(mask(new)[statement.start:stop]), new)
+                  squeeze(code[statement.start:end]), squeeze(mask(new)[statement.start:end + len(new) - len(text)]), new)
 
 
-def every_mutant(file, text, functions=None):
+def every_mutant(file, code, functions=None):
     """All mutants of all statements of a file, or of some functions."""
-    code = mask(text)
-    for statement in statements(text):
+    masked = mask(code.text)
+    for statement in statements(code):
         if functions and statement.function not in functions:
             continue
-        for change in set(candidates(text, code, statement)):
-            yield make_mutant(file, text, code, statement, change)
+        for change in set(candidates(code.text, masked, statement)):
+            yield make_mutant(file, code.text, masked, statement, change)
 
 
-def mutants(file, text, seed):
+def mutants(file, code, seed):
     """One mutant of each statement that has any, in an order that depends on seed."""
-    code, seen, found = mask(text), {}, []
-    for statement in statements(text):
-        if not (changes := candidates(text, code, statement)):
+    masked, seen, found = mask(code.text), {}, []
+    for statement in statements(code):
+        if not (changes := candidates(code.text, masked, statement)):
             continue
         # The place of the statement among equal ones of its function.
-        key = statement.function, squeeze(code[statement.start:statement.end])
+        key = statement.function, squeeze(masked[statement.start:statement.end])
         seen[key] = seen.get(key, 0) + 1
         number = int(sha256(repr((seed, file, key, seen[key])).encode()).hexdigest(), 16)
         rare = [change for change in changes if change.kind in RARE]
         change = (rare or changes)[number % len(rare or changes)]
-        found.append((number >> (2 if rare else 0), make_mutant(file, text, code, statement, change)))
+        found.append((number >> (2 if rare else 0), make_mutant(file, code.text, masked, statement, change)))
     return [mutant for _, mutant in sorted(found, key=lambda entry: entry[0])]
 
 
 def shares(sizes, number):
-    """Divide number among files by their sizes, but give each one at least two, as far as it has them."""
-    share = {name: min(2, size) for name, size in sizes.items()}
+    """Divide number among files by their sizes, but give each one at least two, and small ones one."""
+    share = {name: min(2, (size + 9) // 10) for name, size in sizes.items()}
     while sum(share.values()) < min(number, sum(sizes.values())):
         # the one whose share is the smallest
         name = max((n for n in sizes if share[n] < sizes[n]), key=lambda n: (sizes[n] / (share[n] + 1), n))
@@ -238,8 +276,8 @@ def shares(sizes, number):
 
 
 def choose(sources, number, seed):
-    """{file: (its mutants in the order to take them, how many to take)} of {file: text}."""
-    ordered = {file: mutants(file, text, seed) for file, text in sources.items()}
+    """{file: (its mutants in the order to take them, how many to take)} of {file: Code}."""
+    ordered = {file: mutants(file, code, seed) for file, code in sources.items()}
     barriers, most = 0, number // 20
     share = shares({file: len(found) for file, found in ordered.items()}, number)
     for file, found in ordered.items():
