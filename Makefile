@@ -30,7 +30,7 @@ help:
 	@echo 'make hitpath       can anything on the path of a hit be probed?'
 	@echo 'make tools         bpftrace, bcc, perf, SystemTap of Debian 13, on its own kernel and on ours (90 minutes)'
 	@echo 'make deb           packages with Debian'"'"'s configuration (hours); LSMOD=/proc/modules: of what this machine needs'
-	@echo 'make coverage      which lines and branches the tests reach: 30 minutes'
+	@echo 'make coverage      which lines the tests reach: 30 minutes'
 	@echo 'make evidence      are the reports in bench/ and test-reports/ of this code? RUN="torture kcsan": make them anew'
 	@echo 'make transcript    what callers of the API see, compared with the reference'
 	@echo 'make harness-test  does the harness see a guest that panics, hangs, fails?'
