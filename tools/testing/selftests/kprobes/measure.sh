@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
-# Functions to measure with the modules kprobe_bench, kprobe_nest and kprobe_scale. The
-# first and the last log lines "NAME VALUE".
+# Functions to measure with the modules kprobe_bench, kprobe_nest and kprobe_scale, and to
+# probe with kprobe_sweep. All but kprobe_nest log lines "NAME VALUE".
 
 # The addresses of all symbols in the kernel's text.
 all_functions() {
@@ -38,6 +38,12 @@ measure() {	# MODULE COMMAND...
 	run_status=$?
 	take_log "$module"
 	return $run_status
+}
+
+# The functions that kprobe_sweep leaves out in a round.
+skip_functions() {	# ROUND
+	awk -v round="$1" 'BEGIN { printf "," } round ~ "^" $1 "$" { printf "%s,", $2 }' sweep.skip \
+		>/sys/module/kprobe_sweep/parameters/skip
 }
 
 # The cost of a hit for all kinds of probes.

@@ -2,25 +2,31 @@
 # SPDX-License-Identifier: GPL-2.0
 # Probe every instruction of the kernel, 30,000 at a time, and every function: with pre
 # handlers; with pre and post handlers; with return probes; with three probes at each.
-# What the kernel does meanwhile has the same results as without probes.
+# What the kernel does meanwhile has the same results as without probes. And in the rounds
+# hotplug-* CPUs go off and on line, in suspend-* the machine is suspended to RAM and wakes.
 #
 # usage: sweep.sh [ROUND]...
-# A ROUND is pre, post, return or three; the default is all of them. The file "share" has the
-# distance of each instruction from _text, in hexadecimal digits: of a part of all instructions,
-# which follows from the number in the file "seed".
+# A ROUND is pre, post, return, three, hotplug-jumps, hotplug-breakpoints, suspend-jumps or
+# suspend-breakpoints; the default is all of them. The file "share" has the distance of each
+# instruction from _text, in hexadecimal digits: of a part of all instructions, which follows
+# from the number in the file "seed". "sweep.skip" names the functions that must not be probed
+# in a round.
 . ./lib.sh
 . ./workload.sh
 . ./measure.sh
 
 file=share
-[ $# != 0 ] || set -- pre post return three
+[ $# != 0 ] || set -- pre post return three hotplug-jumps hotplug-breakpoints \
+	suspend-jumps suspend-breakpoints
 crowd=30000	# of kprobe_sweep
+clock=/sys/class/rtc/rtc0
 
 has_module kprobe_sweep || skip_all "no module kprobe_sweep"
 [ -r "$file" ] || skip_all "no list of instructions"
 [ "$(symbol_address __stop___ex_table)" ] || skip_all "no CONFIG_KALLSYMS_ALL"
 ! has_config KASAN || skip_all "too slow with KASAN"
 on_exit '! [ -e /sys/module/kprobe_sweep ] || rmmod kprobe_sweep'
+on_exit "echo $(cat $knob) >$knob"
 
 # Those that are not configured are left out. Results without times.
 library_tests="string_kunit string_helpers_kunit list-test hashtable_test test_hash siphash_kunit
@@ -59,11 +65,29 @@ jumps_at_rest() {
 	read_stat sites_jump
 }
 
+cpus_go_and_come() {
+	for cpu in /sys/devices/system/cpu/cpu*/online; do
+		set_to 0 "$cpu" && set_to 1 "$cpu" || return
+	done
+}
+
+# An alarm that rings before the machine sleeps keeps it from that: then try again.
+machine_sleeps() {
+	echo 0 >$clock/wakealarm
+	events=$(cat /sys/power/wakeup_count)
+	echo +2 >$clock/wakealarm
+	write_line "$events" /sys/power/wakeup_count && write_line mem /sys/power/state
+}
+
+machine_sleeps_and_wakes() {
+	within 1 machine_sleeps 2>/dev/null
+}
+
 # A batch of probes from the first to the last moment.
 run_batch() {	# KIND FIRST STEP
 	echo "$*"
 	run_sweep "$@" && jumps_at_rest | sed 's/^/optimized /' >>"$output.round" &&
-		runs_as_before && run_sweep remove && text_is_at_rest && run_sweep compare
+		$meanwhile && run_sweep remove && text_is_at_rest && run_sweep compare
 }
 
 batches() {	# NUMBER: of what is probed
@@ -94,25 +118,29 @@ refusals() {	# by error
 
 # All places were chosen or refused, all but a few of them chosen, and many were hit. Places
 # far apart have jumps, and calls return.
-sweep_adds_up() {	# KIND NUMBER: of places
-	awk -v kind="$1" -v number="$2" '
+sweep_adds_up() {	# ROUND KIND NUMBER: of places
+	awk -v round="$1" -v kind="$2" -v number="$3" '
 		$1 == "places" || /^refused/ { all += $2 }
 		{ sum[$1] += $2 }
 		END {
 			print all, "places of", number
+			busy = round == kind ? 1 : 0.01
 			exit all != number || sum["places"] < number * 0.7 ||
-			     sum["hits"] < number || sum["hit-probes"] * 50 < number ||
-			     kind ~ /pre|post/ && sum["optimized"] < sum["places"] * 0.4 ||
+			     sum["hits"] < number * busy ||
+			     sum["hit-probes"] * 50 < number * busy ||
+			     kind ~ /pre|post/ && round !~ /breakpoints/ &&
+			     sum["optimized"] < sum["places"] * 0.4 ||
 			     kind == "return" && sum["hits-after"] < sum["hits"] * 0.99 ||
 			     sum["wrong"] + sum["changed"]
 		}' "$output.round"
 }
 
-round() {	# NAME ORDER KIND NUMBER
+round() {	# NAME ROUND ORDER KIND NUMBER
 	began=$(date +%s)
 	: >"$output.round"
-	check "$1: the kernel works as before" "$2" "$3" "$4"
-	check "$1: the numbers agree" sweep_adds_up "$3" "$4"
+	skip_functions "$2"
+	check "$1: the kernel works as before" "$3" "$4" "$5"
+	check "$1: the numbers agree" sweep_adds_up "$2" "$4" "$5"
 	echo "# $1: $(($(date +%s) - began)) s, places $(sum places)," \
 		"$(refusals) optimized $(sum optimized), hit $(sum hit-probes), hits $(sum hits)," \
 		"post or return handlers $(sum hits-after), missed $(sum missed);" \
@@ -141,12 +169,23 @@ save_text() {
 }
 
 check "the text is saved" save_text
-for kind; do
-	case $kind in
-	pre) round "pre handlers" far_apart pre "$instructions" ;;
-	post) round "post handlers" far_apart post "$instructions" ;;
-	return) round "return probes" far_apart return "$functions" ;;
-	three) round "three probes" side_by_side three "$instructions" ;;
-	*) check "no round has the name $kind" false ;;
+for round; do
+	case $round in
+	hotplug-*) meanwhile=cpus_go_and_come ;;
+	suspend-*) meanwhile=machine_sleeps_and_wakes ;;
+	*) meanwhile=runs_as_before ;;
+	esac
+	case $round in
+	*-breakpoints) echo 0 >$knob ;;
+	*) echo 1 >$knob ;;
+	esac
+	case $round in
+	pre) round "pre handlers" pre far_apart pre "$instructions" ;;
+	post) round "post handlers" post far_apart post "$instructions" ;;
+	return) round "return probes" return far_apart return "$functions" ;;
+	three) round "three probes" three side_by_side three "$instructions" ;;
+	hotplug-jumps|hotplug-breakpoints|suspend-jumps|suspend-breakpoints)
+		round "$round" "$round" far_apart pre "$instructions" ;;
+	*) check "no round has the name $round" false ;;
 	esac
 done
