@@ -21,7 +21,7 @@ help:
 	@echo 'make bench-debian  the kernel of Debian 13, its -rt- kernel and ours in its configuration'
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make torture       probes under load for MINUTES=60; DEBUG=1: with sanitizers'
-	@echo 'make sweep         all instructions of the kernel are probed (3 hours); SHARE=1/50: 4 minutes; ROUNDS=pre,return'
+	@echo 'make sweep         all instructions of the kernel are probed (3 hours); SHARE=1/50: 5 minutes; ROUNDS=pre,suspend-jumps or kexec'
 	@echo 'make copies        the slot, emulation and detour of each instruction of the kernel, compared with it (5 minutes)'
 	@echo 'make mutants       do the tests notice one wrong line? 160 times: two hours; SEED=, NUMBER='
 	@echo 'make kcsan         data races: KUnit, selftests, torture for MINUTES=10 (50 minutes)'
@@ -141,8 +141,13 @@ SHARE ?= 1
 
 sweep: build
 	@SHARE=$(SHARE) dev/kernel/initramfs guest
+ifneq ($(ROUNDS),kexec)
 	@dev/kernel/boot --usual 6000 --memory 2G --show --name sweep$(ROUNDS:%=-%) \
 		$(ROUNDS:%=--append kp.rounds=%) sweep
+endif
+ifeq ($(ROUNDS:kexec=),)
+	@dev/kernel/boot --usual 6000 --memory 2G --show kexec
+endif
 
 copies: build
 	@dev/kernel/boot --usual 600 --name copies \
