@@ -16,6 +16,7 @@ help:
 	@echo 'make reference     the base with its own kprobes, in build/obj/reference'
 	@echo 'make test-i386     kprobes on i386: build, boot, compare (45 minutes the first time)'
 	@echo 'make ftrace        the kernel'"'"'s own tests of tracing, on that and on ours'
+	@echo 'make kunit         our KUnit tests by kunit.py: 10 minutes, the first time'
 	@echo 'make bench         both measured, side by side: 10 minutes; QUICK=1: 5 minutes'
 	@echo 'make profile       which instructions each kind of hit consists of: a minute; KIND=mov: one by one'
 	@echo 'make bench-debian  the kernel of Debian 13, its -rt- kernel and ours in its configuration'
@@ -66,6 +67,15 @@ reference: build
 
 ftrace: reference
 	@dev/check/compare ftrace --startup-tests --usual 300
+
+comma := ,
+
+# With what only x86 has, over the configuration that is beside the tests.
+kunit: tree
+	@build/tree/tools/testing/kunit/kunit.py run --arch x86_64 --build_dir $(CURDIR)/build/obj/kunit \
+		--kunitconfig lib/test_kprobes --kconfig_add CONFIG_X86_KPROBES_KUNIT_TEST=y --kconfig_add CONFIG_JPROBES=y \
+		--make_options 'CC=ccache gcc' --jobs $(or $(JOBS),$(shell nproc)) --timeout 1200 --kernel_args no_timer_check \
+		--qemu_args '-smp 2 -cpu max -accel $(or $(ACCEL),tcg$(comma)thread=single)'
 
 bench: PACKAGES = --plots
 bench: reference
@@ -187,6 +197,6 @@ series-check: series
 clean:
 	rm -rf build
 
-.PHONY: help packages tree build run reference ftrace bench profile bench-debian shell test test-i386 hitpath
-.PHONY: copies transcript modes deb disks tools configs harness-test lint cross torture sweep coverage kcsan mutants
-.PHONY: series series-check evidence clean
+.PHONY: help packages tree build run reference ftrace kunit bench profile deb disks tools
+.PHONY: bench-debian shell test test-i386 harness-test lint hitpath coverage evidence transcript
+.PHONY: torture sweep copies mutants kcsan modes configs cross series series-check clean

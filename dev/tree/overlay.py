@@ -11,7 +11,7 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
 DIRECTORIES = "arch include kernel lib samples tools Documentation".split()
-JUNK = re.compile(r"^\.(?!gitignore$)|(~|\.orig|\.rej|\.pyc)$")
+JUNK = re.compile(r"^\.(?!(gitignore|kunitconfig)$)|(~|\.orig|\.rej|\.pyc)$")
 
 
 class Refusal(Exception):
