@@ -12,6 +12,14 @@ addresses_ascend() {	# FILE
 	[ "$(wc -l <"$1")" -gt 1 ] && cut -d ' ' -f 1 "$1" | sort -c
 }
 
+check_order() {	# NAME FILE
+	if is_base; then
+		skip "not with the kprobes of Linux 6.12" "$1"
+	else
+		check "$1" addresses_ascend "$2"
+	fi
+}
+
 # list
 
 lines_of() {	# SYMBOL
@@ -42,7 +50,7 @@ enable_event again 1
 cat $kprobes/list >"$output.list"
 check "the list has a line for each probe" [ "$(wc -l <"$output.list")" = 6 ]
 check "the lines have their format" list_has_format "$output.list"
-check "the addresses ascend" addresses_ascend "$output.list"
+check_order "the addresses ascend" "$output.list"
 check "the addresses match the symbols" addresses_match_symbols "$output.list"
 check "a disabled probe is [DISABLED]" grep 'mktime64+.*\[DISABLED\]' "$output.list"
 check_not "an enabled probe is not [DISABLED]" grep 'vfs_write+.*\[DISABLED\]' "$output.list"
@@ -79,7 +87,7 @@ all_ranges_have_symbols() {	# FILE
 
 cat $kprobes/blacklist >"$output.blacklist"
 check "lines of the blacklist have their format" blacklist_has_format "$output.blacklist"
-check "addresses of the blacklist ascend" addresses_ascend "$output.blacklist"
+check_order "addresses of the blacklist ascend" "$output.blacklist"
 check "get_kprobe is blacklisted" is_blacklisted get_kprobe
 check_not "kernel_clone is not blacklisted" is_blacklisted kernel_clone
 check "the blacklist has no freed text" all_ranges_have_symbols "$output.blacklist"

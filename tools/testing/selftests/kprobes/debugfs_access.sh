@@ -4,7 +4,7 @@
 # credentials decide. As the files are made, others can neither read nor write them.
 . ./lib.sh
 
-[ -d $kprobes ] || skip_all "no debugfs"
+[ -e $kprobes/sites ] || skip_all "no $kprobes/sites"
 digits=$(address_digits)
 use_events
 

@@ -7,6 +7,7 @@
 failslab=/sys/kernel/debug/failslab
 results=/sys/kernel/debug/kunit/kprobes-memory/results
 
+! is_base || skip_all "these are other KUnit tests"
 [ -d $failslab ] || skip_all "no CONFIG_FAILSLAB, or not in debugfs"
 modprobe -r test_kprobes 2>/dev/null
 [ ! -e $results ] || skip_all "test_kprobes is not a module"

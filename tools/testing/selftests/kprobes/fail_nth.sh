@@ -6,6 +6,7 @@
 
 failslab=/sys/kernel/debug/failslab
 
+! is_base || skip_all "the kprobes of Linux 6.12 have no stats"
 [ -e /proc/self/fail-nth ] || skip_all "no CONFIG_FAULT_INJECTION"
 [ -e $failslab/ignore-gfp-wait ] || skip_all "no CONFIG_FAILSLAB, or not in debugfs"
 use_events

@@ -80,20 +80,26 @@ check_not "ftrace calls no handler" \
 check "soon ftrace has no user" within 10 anchor_is_not_traced
 
 # With a flag that is left at a function, ftrace shuts down when it has no user again.
+set -- "ftrace is switched off again" "events are removed with ftrace off" \
+	"ftrace has no user again" "an event is enabled after all had left" "and is hit"
+if is_base; then
+	skip "the kprobes of Linux 6.12 leave one" "$@"
+	exit 0
+fi
 add_event 'p:kprobes/first set_fs_pwd'
 add_event 'p:kprobes/second do_nanosleep'
 enable_event second 1
 enable_event first 1
 enable_event first 0
-check "ftrace is switched off again" switch_ftrace 0
+check "$1" switch_ftrace 0
 enable_event second 0
-check "events are removed with ftrace off" remove_events
+check "$2" remove_events
 sleep 2	# their user leaves, too
 switch_ftrace 1
 add_event 'p:kprobes/entry do_rmdir'
 enable_event entry 1
 remove_events
-check "ftrace has no user again" within 10 anchor_is_not_traced
+check "$3" within 10 anchor_is_not_traced
 add_event 'p:kprobes/entry do_rmdir'
-check "an event is enabled after all had left" enable_event entry 1
-check "and is hit" hits_of_call_are entry=1
+check "$4" enable_event entry 1
+check "$5" hits_of_call_are entry=1

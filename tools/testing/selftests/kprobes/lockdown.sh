@@ -7,7 +7,7 @@
 
 lockdown=/sys/kernel/security/lockdown
 [ -e $lockdown ] || skip_all "no $lockdown"
-[ -d $kprobes ] || skip_all "no debugfs"
+[ -e $kprobes/check ] || skip_all "no $kprobes/check"
 has_module kprobe_example || skip_all "no module kprobe_example"
 if ! [ -e /sys/module/kprobe_example ]; then
 	modprobe kprobe_example || skip_all "the kernel allows no unsigned module"

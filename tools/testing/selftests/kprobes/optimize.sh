@@ -4,6 +4,7 @@
 # and stack traces through the detour.
 . ./lib.sh
 
+! is_base || skip_all "the kprobes of Linux 6.12 have no stats"
 [ -e $knob ] || skip_all "no CONFIG_OPTPROBES"
 use_events
 
