@@ -16,6 +16,7 @@ help:
 	@echo 'make reference     the base with its own kprobes, in build/obj/reference'
 	@echo 'make test-i386     kprobes on i386: build, boot, compare (45 minutes the first time)'
 	@echo 'make ftrace        the kernel'"'"'s own tests of tracing, on that and on ours'
+	@echo 'make kselftest     our selftests as the kernel installs and runs them, on both: 15 minutes'
 	@echo 'make kunit         our KUnit tests by kunit.py: 10 minutes, the first time'
 	@echo 'make bench         both measured, side by side: 10 minutes; QUICK=1: 5 minutes'
 	@echo 'make profile       which instructions each kind of hit consists of: a minute; KIND=mov: one by one'
@@ -67,6 +68,10 @@ reference: build
 
 ftrace: reference
 	@dev/check/compare ftrace --startup-tests --usual 300
+
+kselftest: reference
+	@dev/kernel/boot --usual 400 kselftest
+	@dev/kernel/boot --usual 400 --obj build/obj/reference --name kselftest-reference kselftest
 
 comma := ,
 
@@ -197,6 +202,6 @@ series-check: series
 clean:
 	rm -rf build
 
-.PHONY: help packages tree build run reference ftrace kunit bench profile deb disks tools
+.PHONY: help packages tree build run reference ftrace kselftest kunit bench profile deb disks tools
 .PHONY: bench-debian shell test test-i386 harness-test lint hitpath coverage evidence transcript
 .PHONY: torture sweep copies mutants kcsan modes configs cross series series-check clean
