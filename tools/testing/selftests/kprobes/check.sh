@@ -89,16 +89,10 @@ static_call_trampoline() {	# of any static call
 	awk '$3 ~ /^__SCT__/ { print $3; exit }' /proc/kallsyms
 }
 
-seconds() {	# since the boot
-	cut -d . -f 1 /proc/uptime
-}
-
-# After entry code the text of x86-64 has up to two million breakpoints, at least a quarter of
-# them before the next symbol.
-padding_is_not_searched() {
-	start=$(seconds)
+# See also hitcost.sh.
+padding_has_no_insns() {
 	is_refused __entry_text_end+0x80000 EILSEQ "not at the start of an instruction" &&
-		[ -z "$(field insns)" ] && [ $(($(seconds) - start)) -lt 3 ]
+		[ -z "$(field insns)" ]
 }
 
 # An enabled event has a jump if check said so before it was added, and before it was enabled;
@@ -259,16 +253,16 @@ x86_64|i?86)
 		"blacklisted: by the architecture, NOKPROBE_SYMBOL() or a module"
 	check "an instruction after the jump of a static call" trampoline_is_stepped_over
 	if [ "$(uname -m)" = x86_64 ]; then
-		check "padding is refused without a search" padding_is_not_searched
+		check "padding is refused" padding_has_no_insns
 	else
-		skip "there is no large padding" "padding is refused without a search"
+		skip "there is no large padding" "padding is refused"
 	fi
 	;;
 *)
 	skip "these functions are of x86" "entry code is refused" "noinstr code is refused" \
 		"a function with NOKPROBE_SYMBOL() is refused" \
 		"an instruction after the jump of a static call" \
-		"padding is refused without a search"
+		"padding is refused"
 	;;
 esac
 check "one with __kprobes is refused" is_refused kprobe_busy_begin EINVAL \

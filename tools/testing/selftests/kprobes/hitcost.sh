@@ -18,18 +18,41 @@ add_costs() {	# SUFFIX
 	sed "s/-$others / /; s/ /$1 /" "$output" >>"$output.costs"
 }
 
-plan 48
+cost_of_asking() {	# PLACE inside of an instruction
+	start=$(now)
+	write_line "$1" $kprobes/check &&
+		grep -q "not at the start of an instruction" $kprobes/check &&
+		echo $(($(now) - start))
+}
+
+# After entry code, the text of x86-64 alone has up to two million breakpoints, at least a
+# quarter of them before the next symbol.
+padded=0
+[ "$(uname -m)" != x86_64 ] || padded=1
+compare_padding() {
+	function=$(cost_of_asking do_rmdir+1) &&
+		padding=$(cost_of_asking __entry_text_end+0x80000) &&
+		echo "padding $((padding - function))"
+}
+
+plan $((50 + padded))
 : >"$output.costs"
 check "the module loads" modprobe kprobe_bench
 check "the cost of hits is measured" measure_hits
 add_costs ""
-head -n $((others * 2)) instructions >"$output.instructions"
+# Not of functions that registering calls: the probes would be hit, and by chance often.
+grep -E '^(acpi|bpf|btf|fib|inet|ip|pci|tcp)_' instructions |
+	head -n $((others * 2)) >"$output.instructions"
 check "random instructions can be probed" load_targets "$output.instructions"
+# The optimiser would take its turns at times that depend on much.
+echo 0 >$knob
 check "$others probes are registered" measure kprobe_scale attach $others
 add_costs -instructions
 check "the cost of hits is measured with $others other probes" measure_hits
 add_costs +$others
+echo 0 >$knob
 check "the probes are unregistered" measure kprobe_scale detach
+add_costs -instructions
 check "$others probes are registered one by one" measure kprobe_scale attach-single $others
 add_costs -instructions
 check "the probes are unregistered one by one" measure kprobe_scale detach-single
@@ -40,19 +63,16 @@ check "$others probes on functions are registered" measure kprobe_scale attach $
 add_costs -functions
 check "the probes on functions are unregistered" measure kprobe_scale detach
 add_costs -functions
+compare_padding >"$output"
+add_costs ""
 sed 's/^/# cost: /' "$output.costs"
 
 cost() {	# NAME: its value, or a huge number if it was not measured
-	sed -n "s/^$1 //p" "$output.costs" | grep . || echo 999999
+	sed -n "s/^$1 //p" "$output.costs" | grep . || echo 999999999999
 }
 
 check_at_most() {	# NAME LIMIT
 	check "$1: at most $2 instructions: $(cost "$1")" [ "$(cost "$1")" -le "$2" ]
-}
-
-check_at_most_ms() {	# NAME LIMIT
-	ms=$(($(cost "$1") / 1000000))
-	check "$1: at most $2 ms: $ms" [ "$ms" -le "$2" ]
 }
 
 growth() {	# NAME: added cost of a hit with other probes
@@ -79,13 +99,19 @@ check_little_growth() {	# NAME...
 		[ $sum -le $((20 * $#)) ]
 }
 
-# An exception costs more on i386.
-trap=240 trap_post=310 trap_return=340
-[ "$(uname -m)" = x86_64 ] || trap=259 trap_post=376 trap_return=380
+# 1.15 times what it is, or less. An exception costs more on i386.
+trap=240 trap_post=310 trap_post_nop=295 trap_return=340
+attach=101000000 attach_single=158000000 attach_functions=16500000
+detach=1420000 detach_single=8250000 detach_functions=6900000
+if [ "$(uname -m)" != x86_64 ]; then
+	trap=259 trap_post=376 trap_post_nop=376 trap_return=380
+	attach=200000000 attach_single=1200000000 attach_functions=82000000
+	detach=46000000 detach_single=400000000 detach_functions=46000000
+fi
 
 check_at_most breakpoint $trap
 check_at_most emulated $trap
-check_at_most post $trap_post
+check_at_most post $trap_post_nop
 for form in mov push lea add; do
 	check_at_most $form $trap
 	check_at_most $form-post $trap_post
@@ -96,6 +122,7 @@ check_at_most return $trap_return
 check_at_most fentry 115
 check_at_most fentry-return 230
 check_at_most optimized 68
+check_at_most optimized-cold+$others 100
 check_at_most optimized-post 140
 check_at_most optimized-return 190
 check_little_growth breakpoint emulated fentry
@@ -105,8 +132,11 @@ check_no_growth fentry-return fentry
 check_no_growth optimized
 check_no_growth optimized-post
 check_no_growth optimized-return
-check_at_most_ms attach-functions 82
-check_at_most_ms detach-functions 46
-check_at_most_ms attach-instructions 200
-check_at_most_ms attach-single-instructions 1200
-check_at_most_ms detach-single-instructions 400
+check_at_most attach-functions $attach_functions
+check_at_most detach-functions $detach_functions
+check_at_most attach-instructions $attach
+check_at_most detach-instructions $detach
+check_at_most attach-single-instructions $attach_single
+check_at_most detach-single-instructions $detach_single
+# A search would add 300 for each of half a million breakpoints.
+[ $padded = 0 ] || check_at_most padding 9600000

@@ -3,6 +3,10 @@
 # Functions to measure with the modules kprobe_bench, kprobe_nest and kprobe_scale, and to
 # probe with kprobe_sweep. All but kprobe_nest log lines "NAME VALUE".
 
+now() {		# in nanoseconds
+	sed -n 's/^now at \([0-9]*\) nsecs/\1/p' /proc/timer_list
+}
+
 # The addresses of all symbols in the kernel's text.
 all_functions() {
 	awk '$2 ~ /^[Tt]$/ && NF == 3 && $3 !~ /^__pfx_/ { print "0x" $1 }' /proc/kallsyms | sort -u
