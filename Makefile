@@ -26,6 +26,7 @@ help:
 	@echo 'make sweep         all instructions of the kernel are probed (3 hours); SHARE=1/50: 5 minutes; ROUNDS=pre,suspend-jumps or kexec'
 	@echo 'make copies        the slot, emulation and detour of each instruction of the kernel, compared with it (5 minutes)'
 	@echo 'make mutants       do the tests notice one wrong line? 160 times: two hours; SEED=, NUMBER='
+	@echo 'make ibt           KUnit on a CPU with indirect branch tracking, which Bochs emulates (an hour)'
 	@echo 'make kcsan         data races: KUnit, selftests, torture for MINUTES=10 (50 minutes)'
 	@echo 'make modes         jumps in kernels that are preempted or compiled in other ways'
 	@echo 'make configs       compile our files in 30 other configurations: 15 minutes'
@@ -183,6 +184,14 @@ kcsan: build
 	@dev/kernel/boot --obj build/obj/kcsan --memory 2G --usual $$(($(minutes) * 60 + 900)) \
 		--append "kp.minutes=$(minutes) tsc_early_khz=1000000 tsc=reliable kcsan.skip_watch=1000 kcsan.udelay_interrupt=80" kcsan
 
+# A suite of jumps is only in the kernel with built-in tests.
+ibt: build
+	@dev/kernel/build builtin
+	@dev/kernel/initramfs builtin
+	@dev/kernel/boot --emulator bochs --obj build/obj/builtin --usual 600 --silence 900 --name ibt-kgdb \
+		--append "kunit.filter_glob=optprobes-x86-kgdb kp.suites=booted" ibt
+	@dev/kernel/boot --emulator bochs --usual 3600 --silence 1800 --name ibt-all --append kp.suites=all ibt
+
 modes: build
 	@dev/check/modes
 
@@ -204,4 +213,4 @@ clean:
 
 .PHONY: help packages tree build run reference ftrace kselftest kunit bench profile deb disks tools
 .PHONY: bench-debian shell test test-i386 harness-test lint hitpath coverage evidence transcript
-.PHONY: torture sweep copies mutants kcsan modes configs cross series series-check clean
+.PHONY: torture sweep copies mutants kcsan ibt modes configs cross series series-check clean
