@@ -6,9 +6,18 @@
 #define _X86_KPROBES_HIT_H
 
 #include <linux/compiler.h>
+#include <linux/context_tracking.h>
 #include <linux/kprobes.h>
 #include <linux/kprobes_hit.h>
 #include <linux/preempt.h>
+
+/* TINY_RCU is always watching. */
+#ifndef CONFIG_CONTEXT_TRACKING_IDLE
+static __always_inline bool rcu_is_watching_curr_cpu(void)
+{
+	return true;
+}
+#endif
 
 kprobe_opcode_t *kprobe_boost_ip(const struct kprobe *p);
 

@@ -6,7 +6,6 @@
  * breakpoint exception only if a copy is single-stepped or has post handlers. Such a
  * copy runs with interrupts off, so that only an NMI or a fault can interrupt it.
  */
-#include <linux/context_tracking.h>
 #include <linux/kprobes.h>
 #include <linux/ptrace.h>
 
