@@ -24,7 +24,7 @@ help:
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make torture       probes under load for MINUTES=60; DEBUG=1: with sanitizers'
 	@echo 'make sweep         all instructions of the kernel are probed (3 hours); SHARE=1/50: 5 minutes; ROUNDS=pre,suspend-jumps or kexec'
-	@echo 'make copies        the slot, emulation and detour of each instruction of the kernel, compared with it (5 minutes)'
+	@echo 'make copies        slot, emulation and detour of each instruction, compared with it (7 minutes)'
 	@echo 'make mutants       do the tests notice one wrong line? 160 times: two hours; SEED=, NUMBER='
 	@echo 'make ibt           KUnit on a CPU with indirect branch tracking, which Bochs emulates (an hour)'
 	@echo 'make kcsan         data races: KUnit, selftests, torture for MINUTES=10 (50 minutes)'

@@ -40,7 +40,7 @@
 #include "insn.h"
 #include "relocate.h"
 
-static unsigned int share = IS_ENABLED(CONFIG_KASAN) ? 512 : 64;
+static unsigned int share = IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN) ? 512 : 64;
 module_param(share, uint, 0444);
 MODULE_PARM_DESC(share, "Test one of so many symbols");
 
@@ -330,14 +330,14 @@ static unsigned long jumps_to(const u8 *at, u8 op)
 	return at[0] == op ? (unsigned long)at + 5 + (s32)get_unaligned_le32(at + 1) : 0;
 }
 
-/* Is it the symbol @name? It is searched until it is known. */
-static bool is_symbol(unsigned long addr, const char *name, unsigned long *known)
+/* Is it at @place, as %pS prints that? It is printed until it is known. */
+static bool is_symbol(unsigned long addr, const char *place, unsigned long *known)
 {
 	char text[KSYM_SYMBOL_LEN];
 
 	if (!*known) {
-		snprintf(text, sizeof(text), "%ps", (void *)addr);
-		if (!strcmp(text, name))
+		snprintf(text, sizeof(text), "%pS", (void *)addr);
+		if (str_has_prefix(text, place))
 			*known = addr;
 	}
 	return addr == *known;
@@ -586,7 +586,7 @@ static bool needs_shadow(const struct look *sti, size_t size)
 					      next.op != 0x0f1e);
 }
 
-/* What arch_prepare_kprobe() must return. @code has @size bytes. */
+/* What arch_prepare_kprobe() must return. @size bytes can be read. */
 static int expected_error(const struct look *l, const struct exception_table_entry *e, size_t size)
 {
 	if (!l->len)
@@ -596,6 +596,9 @@ static int expected_error(const struct look *l, const struct exception_table_ent
 		return -EOPNOTSUPP;
 	if (l->kind == REFUSED || (l->op == 0xfb && needs_shadow(l, size)))
 		return -EOPNOTSUPP;
+	/* FRED would wait for another ENDBR. */
+	if (l->op == 0x0f1e && l->form->stays && cpu_feature_enabled(X86_FEATURE_FRED))
+		return -EOPNOTSUPP;
 	return 0;
 }
 
@@ -604,7 +607,9 @@ static void check_registered(struct kprobe *kp, bool may_sleep)
 	static unsigned long post_stub;
 	const struct arch_specific_insn *ainsn = &kp->ainsn;
 	bool copied = now->kind == COPIED || now->kind == COPIED_PLAIN;
-	bool boosted = copied && !may_sleep, post_boosted = boosted && now->kind == COPIED;
+	bool boosted = copied && !may_sleep;
+	bool post_boosted = boosted && now->kind == COPIED &&
+			    !cpu_feature_enabled(X86_FEATURE_FRED);
 	bool has_slot = copied || now->way >= RET;
 	unsigned long to = 0;
 
@@ -632,7 +637,7 @@ static void check_registered(struct kprobe *kp, bool may_sleep)
 	if (!MUST(!!ainsn->post_insn == boosted) || !boosted)
 		return;
 	to = check_slot(ainsn->post_insn);
-	MUST(post_boosted ? is_symbol(to, "kprobe_post_stub", &post_stub) : !to);
+	MUST(post_boosted ? is_symbol(to, "kprobe_post_stub+0x0/", &post_stub) : !to);
 }
 
 /* --------------------------------------------------------------------- detours */
@@ -849,7 +854,8 @@ static void check_detour(const struct kprobe_site *site, const u8 *bytes)
 	}
 	found.small++;
 	MUST(*(unsigned long *)op->insn == (unsigned long)&site->kp);
-	MUST(is_symbol(jumps_to(op->insn + 8, CALL), "kprobe_shared_detour", &shared_detour));
+	MUST(is_symbol(jumps_to(op->insn + 8, CALL), "kprobe_shared_detour+0x0/",
+		       &shared_detour));
 	check_displaced(op, bytes, op->insn + 13);
 }
 
