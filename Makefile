@@ -23,6 +23,7 @@ help:
 	@echo 'make bench-debian  the kernel of Debian 13, its -rt- kernel and ours in its configuration'
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make torture       probes under load for MINUTES=60; DEBUG=1: with sanitizers'
+	@echo 'make smp           CPUs that run at the same time: load, KUnit, torture for MINUTES=5, on 2 and 4'
 	@echo 'make sweep         all instructions of the kernel are probed (3 hours); SHARE=1/50: 5 minutes; ROUNDS=pre,suspend-jumps or kexec'
 	@echo 'make copies        slot, emulation and detour of each instruction, compared with it (7 minutes)'
 	@echo 'make mutants       do the tests notice one wrong line? 160 times: two hours; SEED=, NUMBER='
@@ -142,8 +143,9 @@ transcript: reference
 	@dev/check/transcript
 
 torture: minutes = $(or $(MINUTES),60)
-TORTURE = dev/kernel/boot --show --usual $$(($(minutes) * 60 + 120)) --append kp.minutes=$(minutes)
+TORTURE = dev/kernel/boot --parallel --show --usual $$(($(minutes) * 60 + 120)) --append kp.minutes=$(minutes)
 
+torture smp: PACKAGES = --qemu
 torture: build
 ifdef DEBUG
 	@dev/kernel/build debug
@@ -152,6 +154,11 @@ ifdef DEBUG
 else
 	@$(TORTURE) torture
 endif
+
+smp: minutes = $(or $(MINUTES),5)
+smp: build
+	@$(TORTURE) --smp 2 --name smp-2 smp
+	@$(TORTURE) --smp 4 --name smp-4 smp
 
 SHARE ?= 1
 
@@ -213,4 +220,4 @@ clean:
 
 .PHONY: help packages tree build run reference ftrace kselftest kunit bench profile deb disks tools
 .PHONY: bench-debian shell test test-i386 harness-test lint hitpath coverage evidence transcript
-.PHONY: torture sweep copies mutants kcsan ibt modes configs cross series series-check clean
+.PHONY: torture smp sweep copies mutants kcsan ibt modes configs cross series series-check clean
