@@ -21,6 +21,8 @@
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 
+#include <kunit/visibility.h>
+
 /*
  * A collision of two sites costs a hit of one of them a few more instructions. Small
  * tables are sparse: one site in a hundred collides among 1,000, one in seven
@@ -76,6 +78,7 @@ noinstr struct kprobe *get_kprobe(void *addr)
 {
 	return kprobe_find(addr);
 }
+EXPORT_SYMBOL_IF_KUNIT(get_kprobe);
 
 /**
  * kprobe_find_further() - Find the site at an address that is not in its first slots
