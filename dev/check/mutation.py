@@ -50,6 +50,7 @@ WEAKER = (
     ("wait", re.compile(r"\bcall_rcu\(([^,;]+), (\w+)\)"), r"\2(\1)"),
     ("wait", re.compile(r"\bsynchronize_rcu_tasks\("), "synchronize_rcu("),
 )
+CALL = re.compile(r"\b(?:[a-z]\w*|READ_ONCE|WRITE_ONCE)\(")
 COMPARISON = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 LOGIC = {"&&": "||", "||": "&&"}
 WORDS = {"true": "false", "false": "true", "min": "max", "max": "min"}
@@ -110,16 +111,21 @@ def end_of_swap(code, this, following):
         return 0
     columns = {at - code.rfind("\n", 0, at) for at in (start, second)}
     shared = set.intersection(*(set(re.findall(r"(?<![>.])\b[a-z]\w*\b(?!\()", text)) for text in texts))
-    return end if len(columns) == 1 and shared else 0
+    # Nothing depends on the order of assignments of different fields, unless they call something.
+    calls = any(map(CALL.search, texts)) or any(
+        re.search(re.escape(one.split(" = ")[0]) + r"\b", other) for one, other in (texts, texts[::-1]))
+    return end if len(columns) == 1 and shared and calls else 0
 
 
 def statements(code):
     """All statements that may be changed in a file."""
     text = mask(code.text)
     for statement in instructions(text) if ASSEMBLY.search(code.text) else c_statements(text):
-        first, last = (code.text.count("\n", 0, at) + 1 for at in (statement.start, statement.end))
-        if code.lines is None or code.lines.issuperset(range(first, last + 1)):
+        first, last, swap = (code.text.count("\n", 0, at) + 1 for at in (statement.start, statement.end, statement.next))
+        if code.lines is None or code.lines.issuperset(range(first, max(last, swap) + 1)):
             yield statement
+        elif code.lines.issuperset(range(first, last + 1)):
+            yield statement._replace(next=0)
 
 
 def c_statements(code):
