@@ -69,7 +69,7 @@ reference: build
 	@dev/kernel/reference
 
 ftrace: reference
-	@dev/check/compare ftrace --startup-tests --usual 300
+	@dev/check/compare ftrace
 
 kselftest: reference
 	@dev/kernel/boot --usual 400 kselftest

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Run a script of dev/guest on the reference kernel and on ours.
 
-The reference's verdict of a RUN of SOURCES is kept in test-reports/reference, below a hash of all
-that it depends on: base, configuration, compiler, the test's sources. While that is the same,
-the reference is not booted. As a program: succeed if the verdicts of all these RUNs are kept.
+The reference's verdict of a RUN of KEPT is kept in test-reports/reference, below a hash of what
+it depends on: base, configuration, compiler, emulator, the test's sources and options. While
+that is the same, the reference is not booted. As a program: succeed if the verdicts of all
+these RUNs are kept.
 """
 import argparse
 import subprocess
@@ -15,10 +16,12 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 TREE = REPO / "build/tree"
 CONFIG = REPO / "dev/kernel/config"
-KEPT = REPO / "test-reports/reference"
-SOURCES = {
-    "ftrace": (TREE / "tools/testing/selftests/ftrace",),
-    "transcript": (REPO / "samples/kprobes/transcript", REPO / "samples/kprobes/kprobe_bench.c"),
+REPORTS = REPO / "test-reports/reference"
+# {RUN: (options of dev/kernel/boot, sources of the test)}
+KEPT = {
+    "ftrace": (["--startup-tests", "--usual", "300"], (TREE / "tools/testing/selftests/ftrace",)),
+    "transcript": (["--usual", "120", "--append", "log_buf_len=8M"],
+                   (REPO / "samples/kprobes/transcript", REPO / "samples/kprobes/kprobe_bench.c")),
 }
 HEAD = "# of "
 
@@ -28,30 +31,33 @@ def suffix(arch):
 
 
 def depends_on(run, arch):
-    """A hash of what the reference's verdict depends on; None if that cannot be known."""
-    if run not in SOURCES or not (TREE / ".kprobes/base").exists():
-        return None
+    """What the reference's verdict depends on: a hash, and the files; no hash if it cannot be known."""
+    if run not in KEPT or not (TREE / ".kprobes/base").exists():
+        return None, []
     base = Path((TREE / ".kprobes/base").read_text().splitlines()[1].rsplit(None, 2)[0])
     if not base.is_file():
-        return None
+        return None, []
+    options, sources = KEPT[run]
     files = [base, CONFIG / "guest.config", CONFIG / "reference.config", CONFIG / f"cross/{arch}.config",
-             REPO / "dev/guest/init", REPO / "dev/guest" / run]
-    for source in SOURCES[run]:
+             REPO / "dev/guest/init", REPO / "dev/guest" / run, REPO / "dev/kernel/machines"]
+    for source in sources:
         files += sorted(file for file in source.rglob("*") if file.is_file()) if source.is_dir() else [source]
-    digest = sha256(subprocess.run(["gcc", "-dumpfullversion"], capture_output=True).stdout)
+    digest = sha256(" ".join(options).encode())
+    for program in "gcc" if arch == "x86_64" else "i686-linux-gnu-gcc", f"qemu-system-{arch}":
+        digest.update(subprocess.run([program, "--version"], capture_output=True, check=True).stdout)
+    files = [file for file in files if file.exists()]
     for file in files:
-        if file.exists():
-            digest.update(f"{file.name}\n".encode())
-            digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
+        digest.update(f"{file.name}\n".encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16], files
 
 
 class Kept:
     """The reference's verdict, which is there already."""
 
     def __init__(self, run, arch):
-        self.verdict = KEPT / f"{run}{suffix(arch)}"
-        self.hash = depends_on(run, arch)
+        self.verdict = REPORTS / f"{run}{suffix(arch)}"
+        self.hash, self.files = depends_on(run, arch)
 
     def is_there(self):
         if not self.hash or not self.verdict.exists():
@@ -70,10 +76,9 @@ class Boot:
     """A guest that is running."""
 
     def __init__(self, run, name, obj, options, kept=None):
-        self.kept = kept
+        self.kept, self.initrd = kept, obj / "initramfs.cpio"
         log = REPO / "build/log"
         self.verdict, self.console = log / f"{name}.verdict", log / f"{name}.console"
-        self.verdict.unlink(missing_ok=True)
         self.process = subprocess.Popen([REPO / "dev/kernel/boot", "--unjudged", "--obj", obj, "--name", name,
                                          *options, run],
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -84,18 +89,20 @@ class Boot:
         return self.verdict, self.process.returncode == 0, [line for line in said if line]
 
     def keep(self):
-        """Keep the verdict for the next time, if it is the reference's."""
-        if self.kept and self.kept.hash:
-            KEPT.mkdir(parents=True, exist_ok=True)
-            self.kept.verdict.write_text(f"{HEAD}{self.kept.hash}\n"
-                                         + self.verdict.read_text(errors="replace").replace("\r", ""))
+        """Keep the verdict for the next time, if it is the reference's, built of today's sources."""
+        built = self.initrd.stat().st_mtime
+        if self.kept and self.kept.hash and all(file.stat().st_mtime < built for file in self.kept.files):
+            REPORTS.mkdir(parents=True, exist_ok=True)
+            new = self.kept.verdict.with_suffix(".new")
+            new.write_text(f"{HEAD}{self.kept.hash}\n" + self.verdict.read_text(errors="replace").replace("\r", ""))
+            new.rename(self.kept.verdict)
             print(f"# test-reports/reference/{self.kept.verdict.name} is new")
 
 
 def boot_both(run, arch, reference, ours, options):
     """The guest on the reference, or its kept verdict, and on ours; the directories can be None."""
-    name, options = run.replace("/", "-"), ["--arch", arch, *options]
-    kept = None if reference else Kept(run, arch)
+    kept = None if reference or options else Kept(run, arch)
+    name, options = run.replace("/", "-"), ["--arch", arch, *KEPT.get(run, ([],))[0], *options]
     first = kept if kept and kept.is_there() else Boot(
         run, f"{name}-reference{suffix(arch)}", reference or REPO / f"build/obj/reference{suffix(arch)}", options, kept)
     return first, Boot(run, name + suffix(arch), ours or REPO / f"build/obj/guest{suffix(arch)}", options)
@@ -104,7 +111,7 @@ def boot_both(run, arch, reference, ours, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", default="x86_64", help="a row of dev/kernel/machines (default: x86_64)")
-    parser.add_argument("run", nargs="+", choices=SOURCES)
+    parser.add_argument("run", nargs="+", choices=KEPT)
     args = parser.parse_args()
     return not all(Kept(run, args.arch).is_there() for run in args.run)
 

@@ -146,7 +146,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-q", "--quiet", action="store_true", help="only the last line")
     parser.add_argument("--boot", metavar="NAME", help="compare what is skipped with what is expected of this boot")
-    parser.add_argument("--ran", action="store_true", help="expect that what may be skipped has run in one boot")
     parser.add_argument("--expected", metavar="FILE", default=expected.FILE, help="default: dev/guest/expected")
     parser.add_argument("file", nargs="*", help="KTAP files (default: standard input)")
     args = parser.parse_args()
@@ -158,8 +157,6 @@ def main():
         count.read(sys.stdin, "standard input")
     if args.boot:
         count.compare(expected.Expected(args.expected, args.boot))
-    if args.ran:
-        count.never_ran(expected.Expected(args.expected))
     return count.show(args.quiet)
 
 
