@@ -63,10 +63,11 @@ static void hide(void)
 }
 
 /* To kmem_cache_free() it is the second argument. */
-static bool is_argument(struct pt_regs *regs, const void *object)
+static bool is_argument(struct kprobe *kp, struct pt_regs *regs, const void *object)
 {
-	return object && (argument(regs, 0) == (unsigned long)object ||
-			  argument(regs, 1) == (unsigned long)object);
+	bool second = !strcmp(kp->symbol_name, "kmem_cache_free");
+
+	return object && argument(regs, second) == (unsigned long)object;
 }
 
 static int see_free(struct kprobe *kp, struct pt_regs *regs)
@@ -74,11 +75,11 @@ static int see_free(struct kprobe *kp, struct pt_regs *regs)
 	/* Pairs with hide(). */
 	bool hidden = smp_load_acquire(&watch.hidden);
 
-	if (is_argument(regs, READ_ONCE(watch.page))) {
+	if (is_argument(kp, regs, READ_ONCE(watch.page))) {
 		watch.page_early |= !hidden;
 		WRITE_ONCE(watch.page_freed, true);
 	}
-	if (is_argument(regs, READ_ONCE(watch.object))) {
+	if (is_argument(kp, regs, READ_ONCE(watch.object))) {
 		watch.early |= !hidden || !poll_state_synchronize_rcu_full(&watch.readers);
 		WRITE_ONCE(watch.freed, true);
 	}
@@ -272,11 +273,6 @@ static int come_up(unsigned int cpu)
 	return 0;
 }
 
-static void end_hotplug(void *cpu)
-{
-	add_cpu((unsigned long)cpu);
-}
-
 static void remove_come_up(void *state)
 {
 	cpuhp_remove_state_nocalls((unsigned long)state);
@@ -295,7 +291,7 @@ static void slots_are_kept_while_a_cpu_comes_up(struct kunit *test)
 	watch_site(test, a);
 	/* Later, it would hold the mutex while it waits for the hotplug lock. */
 	wait_for_kprobe_optimizer();
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_hotplug, (void *)cpu), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_put_online, (void *)cpu), 0);
 	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
 	state = cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN, "kprobes/test:prepare",
 					  come_up, NULL);
@@ -330,10 +326,12 @@ static struct late_return {
 /* The CPU's cache of instances gets that of the inner call. */
 static int leave_late(void *sleeper)
 {
+	unsigned long end = jiffies + PATIENCE;
+
 	set_cpus_allowed_ptr(current, cpumask_of(cpumask_last(cpu_online_mask)));
 	kprobes_test_visit(HOST, kpt_do_nothing_inside, NULL);
 	complete(&((struct sleeper *)sleeper)->arrived);
-	while (!READ_ONCE(late_return.leave))
+	while (!READ_ONCE(late_return.leave) && time_before(jiffies, end))
 		usleep_range(50, 100);
 	return VISITED;
 }
@@ -344,7 +342,7 @@ static int let_call_return(struct kprobe *kp, struct pt_regs *regs)
 	if (argument(regs, 0) != (unsigned long)&kpt_test_kretprobe('r')->rp)
 		return 0;
 	WRITE_ONCE(late_return.leave, true);
-	for (unsigned int i = 0; i < USEC_PER_SEC && !READ_ONCE(late_return.left); i++)
+	for (unsigned int i = 0; i < 5 * USEC_PER_SEC && !READ_ONCE(late_return.left); i++)
 		udelay(1);
 	return 0;
 }

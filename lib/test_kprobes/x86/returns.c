@@ -215,7 +215,8 @@ static void watch_instances(struct kunit *test)
 	attr.bp_len = sizeof(current->kretprobe_instances.first);
 	attr.bp_type = HW_BREAKPOINT_W;
 	watchpoint = register_user_hw_breakpoint(&attr, see_newest_instance, NULL, current);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(watchpoint));
+	if (IS_ERR(watchpoint))
+		kunit_skip(test, "no debug register");
 	err = kunit_add_action_or_reset(test, unregister_watchpoint, watchpoint);
 	KUNIT_ASSERT_EQ(test, err, 0);
 }

@@ -383,6 +383,7 @@ static void begin_nested_hits(struct kunit *test)
 {
 	struct kprobe *nested;
 
+	skip_unless_stack_is_walked(test);
 	kpt_prepare_counting(test);
 	nested = kpt_counting_probe(0, kpt_address(OTHER_TARGET->function));
 	nested->pre_handler = trace_from_nested;

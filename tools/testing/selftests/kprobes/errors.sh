@@ -18,10 +18,11 @@ test_passed() {	# CASE
 	grep -Eq "^ *ok [0-9]+ $1\$" $results
 }
 
-plan 6
+plan 7
 check "the KUnit tests run" load_test_kprobes kprobes-memory
 check "registering" test_passed memory_runs_out_at_registration
 check "enabling" test_passed memory_runs_out_when_enabling
 check "unregistering" test_passed memory_runs_out_when_unregistering
 check "disabling" test_passed memory_runs_out_when_disabling
+check "the tests are unloaded" modprobe -r test_kprobes
 check_no_probe_is_left

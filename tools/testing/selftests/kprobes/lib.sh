@@ -139,11 +139,15 @@ has_module() {	# NAME
 	modprobe -D "$1" 2>/dev/null | grep -q .
 }
 
-# Load test_kprobes, which runs only the KUnit suites that the glob matches.
+# Load test_kprobes until the test ends; it runs only the KUnit suites that the glob matches.
+# Probes that it has put on itself stay until it is unloaded.
 load_test_kprobes() {	# GLOB
 	filter=/sys/module/kunit/parameters/filter_glob
-	on_exit "printf '*' >$filter"
-	printf %s "$1" >$filter
+	on_exit "[ ! -e $filter ] || printf '*' >$filter; modprobe -r test_kprobes 2>/dev/null"
+	modprobe -r test_kprobes 2>/dev/null
+	# The filter is there only with kunit, which may be a module and may just have gone, too.
+	modprobe kunit 2>/dev/null
+	printf %s "$1" | cat >$filter || return
 	modprobe test_kprobes
 }
 
