@@ -6,10 +6,8 @@ Only leaves count: the result line that closes a nested test counts only when it
 is "not ok" and none of its parts is, or when it has no parts. A plan (1..N) with
 another number of results and a "Bail out!" count as failures. With --boot, so does
 each skip and each expected failure (SKIP, XFAIL, TODO) that dev/guest/expected does
-not list for that boot, and each that it lists and that is missing. With --ran, for
-the results of several boots, so does each test that was skipped, as dev/guest/expected
-allows (may-skip), and that passed in none of them. Exit status: 0 when at least one
-test passed and none failed, else 1.
+not list for that boot, and each that it lists and that is missing. Exit status: 0 when
+at least one test passed and none failed, else 1.
 """
 # Why not tools/testing/kunit/kunit_parser.py: in 6.12 it does not return when a plan
 # stands after the results, as selftests in shell print it; it counts an XFAIL as failed,
