@@ -131,7 +131,7 @@ lint: build
 	@dev/check/lint
 
 hitpath: build
-	@dev/check/hitpath --unused
+	@dev/check/hitpath
 
 coverage: build
 	@dev/check/coverage
