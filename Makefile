@@ -18,7 +18,7 @@ help:
 	@echo 'make ftrace        the kernel'"'"'s own tests of tracing, on that and on ours'
 	@echo 'make kselftest     our selftests as the kernel installs and runs them, on both: 15 minutes'
 	@echo 'make kunit         our KUnit tests by kunit.py: 10 minutes, the first time'
-	@echo 'make bench         both measured, side by side: 10 minutes; QUICK=1: 5 minutes'
+	@echo 'make bench         both measured, side by side: 10 minutes'
 	@echo 'make profile       which instructions each kind of hit consists of: a minute; KIND=mov: one by one'
 	@echo 'make bench-debian  the kernel of Debian 13, its -rt- kernel and ours in its configuration'
 	@echo 'make tree          the kernel tree only, in build/tree'
@@ -86,7 +86,7 @@ kunit: tree
 
 bench: PACKAGES = --plots
 bench: reference
-	@dev/measure/bench $(if $(QUICK),--quick)
+	@dev/measure/bench
 
 profile: build
 	@dev/measure/profile $(KIND:%=--list %)
