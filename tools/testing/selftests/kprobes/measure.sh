@@ -46,8 +46,9 @@ measure() {	# MODULE COMMAND...
 
 # The functions that kprobe_sweep leaves out in a round.
 skip_functions() {	# ROUND
-	awk -v round="$1" 'BEGIN { printf "," }
-		round ~ "^" $1 "$" { printf "%s,", $2 }' sweep.skip >/sys/module/kprobe_sweep/parameters/skip
+	skipped=$(awk -v round="$1" 'BEGIN { printf "," }
+		round ~ "^" $1 "$" { printf "%s,", $2 }' sweep.skip)
+	printf %s "$skipped" >/sys/module/kprobe_sweep/parameters/skip
 }
 
 # The cost of a hit for all kinds of probes.
