@@ -89,8 +89,8 @@ definitions_are_refused() {
 random_definitions_are_refused() {	# FILE
 	./hostile_calls tracefs "$seed" $tries "$tracing/$1"
 	status=$?
-	echo >$tracing/kprobe_events
-	[ $status = 0 ] && nothing_is_left
+	echo >"$tracing/$1"
+	[ $status = 0 ] && is_empty "$tracing/$1" && nothing_is_left
 }
 
 long_lines_are_refused() {
