@@ -44,17 +44,21 @@ static int linger_thread(void *place)
 /* Return when another CPU, which calls @place, is in the handler. */
 void kpt_begin_lingering(struct kunit *test, const struct place *place)
 {
-	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
 	unsigned long end = jiffies + PATIENCE;
+	unsigned int cpu;
 
 	lingering = (struct lingering){ };
 	lingering.task = kthread_create(linger_thread, (void *)place, "kprobes_linger");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(lingering.task));
 	get_task_struct(lingering.task);
+	/* A kernel that is not preempted would let this loop keep the other CPU. */
+	migrate_disable();
+	cpu = cpumask_any_but(cpu_online_mask, smp_processor_id());
 	set_cpus_allowed_ptr(lingering.task, cpumask_of(cpu));
 	wake_up_process(lingering.task);
 	while (!READ_ONCE(lingering.entered) && time_before(jiffies, end))
 		cpu_relax();
+	migrate_enable();
 }
 
 /* Check that the handler has ended: its probe has been unregistered. */
