@@ -20,7 +20,7 @@ sys.dont_write_bytecode = True
 import expected
 
 RESULT = re.compile(r"( *)(not )?ok\b *(\d+)? *(?:- )?(.*?)(?: *(?<!\\)# *(SKIP|TODO|XFAIL)\b(.*))?$", re.I)
-PLAN = re.compile(r"( *)1\.\.(\d+)")
+PLAN = re.compile(r"( *)1\.\.(\d+)(?: *# *SKIP\b *(.*))?", re.I)
 VERSION = re.compile(r"( *)K?TAP version \d+")
 NOTE = re.compile(r" *#")
 
@@ -30,7 +30,7 @@ class Level:
 
     def __init__(self, indent):
         self.indent = indent
-        self.plan = None
+        self.plan = self.why_skipped = None
         self.seen = self.leaves = self.failed = 0
         self.results = []       # (kind, name, reason)
 
@@ -50,7 +50,8 @@ class Count:
                 self.result(levels, match, notes)
                 notes = []
             elif match := PLAN.match(line):
-                self.level(levels, len(match[1]), "").plan = int(match[2])
+                level = self.level(levels, len(match[1]), "")
+                level.plan, level.why_skipped = int(match[2]), match[3]
             elif match := VERSION.match(line):
                 self.close(levels, len(match[1]), where)
                 levels.append(Level(len(match[1])))
@@ -63,6 +64,7 @@ class Count:
     def result(self, levels, match, notes):
         indent, bad, number, name, directive, reason = match.groups()
         name = name or number or "(no name)"
+        why_skipped = levels[-1].why_skipped if levels[-1].indent > len(indent) else None
         leaves, failed, results = self.close(levels, len(indent) + 1, name)
         level = self.level(levels, len(indent), name)
         level.seen += 1
@@ -73,7 +75,7 @@ class Count:
             if directive:
                 self.skipped += 1
                 kind = "skip" if directive.upper() == "SKIP" else "xfail"
-                level.results.append((kind, name, reason.strip()))
+                level.results.append((kind, name, reason.strip() or why_skipped))
             else:
                 self.passed += 1
                 level.results.append(("pass", name, ""))
