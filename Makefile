@@ -199,8 +199,8 @@ ibt: build
 		--append "kunit.filter_glob=optprobes-x86-kgdb kp.suites=booted" ibt
 	@dev/kernel/boot --emulator bochs --usual 3600 --silence 1800 --name ibt-all --append kp.suites=all ibt
 
-modes: build
-	@dev/check/modes
+modes: packages
+	@dev/test --suite modes
 
 configs: PACKAGES = --clang
 configs: build
