@@ -2,12 +2,13 @@
 """One-place changes of C code in the kernel's style, and of assembly.
 
 statements() finds the statements of all functions, or the instructions, and candidates() the
-changes that can be made to one of them. choose() takes a number of them by chance, but the same
-ones each time: whether a statement is chosen depends on its text and place, not on that of others.
+changes that can be made to one of them. choose() orders them by chance, but in the same way
+each time: whether a statement is chosen depends on its text and place, not on that of others.
 """
 import re
 from collections import namedtuple
 from hashlib import sha256
+from itertools import count
 
 # The text of a file, and which of its lines may be changed, or None: all.
 Code = namedtuple("Code", "text lines")
@@ -271,29 +272,12 @@ def mutants(file, code, seed):
     return [mutant for _, mutant in sorted(found, key=lambda entry: entry[0])]
 
 
-def shares(sizes, number):
-    """Divide number among files by their sizes, but give each one at least two, and small ones one."""
-    share = {name: min(2, (size + 9) // 10) for name, size in sizes.items()}
-    while sum(share.values()) < min(number, sum(sizes.values())):
-        # the one whose share is the smallest
-        name = max((n for n in sizes if share[n] < sizes[n]), key=lambda n: (sizes[n] / (share[n] + 1), n))
-        share[name] += 1
-    return share
-
-
 def choose(sources, number, seed):
-    """{file: (its mutants in the order to take them, how many to take)} of {file: Code}."""
-    ordered = {file: mutants(file, code, seed) for file, code in sources.items()}
-    barriers, most = 0, number // 20
-    share = shares({file: len(found) for file, found in ordered.items()}, number)
-    for file, found in ordered.items():
-        # At most a twentieth are barriers: the others go to the end, where nothing takes them.
-        taken = []
-        for mutant in found:
-            if mutant.kind == "barrier":
-                if barriers >= most or len(taken) >= share[file]:
-                    continue
-                barriers += 1
-            taken.append(mutant)
-        ordered[file] = taken
-    return {file: (found, min(share[file], len(found))) for file, found in ordered.items()}
+    """The mutants of {file: Code} in the order to take them: of each file in proportion, but first one of each."""
+    placed = []
+    for file, code in sources.items():
+        found = mutants(file, code, seed)
+        placed += [(place / len(found), file, mutant) for place, mutant in enumerate(found)]
+    # At most a twentieth are barriers.
+    barriers = count()
+    return [mutant for *_, mutant in sorted(placed) if mutant.kind != "barrier" or next(barriers) < number // 20]
