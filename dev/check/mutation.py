@@ -9,6 +9,7 @@ import re
 from collections import namedtuple
 from hashlib import sha256
 from itertools import count
+from random import Random
 
 # The text of a file, and which of its lines may be changed, or None: all.
 Code = namedtuple("Code", "text lines")
@@ -276,8 +277,8 @@ def choose(sources, number, seed):
     """The mutants of {file: Code} in the order to take them: of each file in proportion, but first one of each."""
     placed = []
     for file, code in sources.items():
-        found = mutants(file, code, seed)
-        placed += [(place / len(found), file, mutant) for place, mutant in enumerate(found)]
+        found, turn = mutants(file, code, seed), Random(seed + file).random()
+        placed += [(place / len(found), turn, file, mutant) for place, mutant in enumerate(found)]
     # At most a twentieth are barriers.
     barriers = count()
     return [mutant for *_, mutant in sorted(placed) if mutant.kind != "barrier" or next(barriers) < number // 20]
