@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the checks share: load a program of dev/, print results as KTAP."""
+"""What the checks share: load a program of dev/, run others, print results as KTAP."""
+import subprocess
+import sys
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -11,6 +13,23 @@ def load(program):
     module = module_from_spec(spec_from_loader(loader.name, loader))
     loader.exec_module(module)
     return module
+
+
+def fail(text):
+    """The check is not possible."""
+    print(f"{Path(sys.argv[0]).name}: {text}", file=sys.stderr)
+    sys.exit(2)
+
+
+def run(*command, **options):
+    """The output of a command that must succeed."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, **options)
+    except FileNotFoundError:
+        fail(f"no {command[0]}: run dev/packages")
+    if done.returncode:
+        fail(f"{' '.join(map(str, command))} failed")
+    return done.stdout
 
 
 class Report:
