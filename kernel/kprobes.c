@@ -684,6 +684,6 @@ static int __init init_kprobes(void)
 	err = arch_init_kprobes();
 	if (!err)
 		err = register_die_notifier(&kprobe_exceptions_nb);
-	return err ?: kprobes_init_modules();
+	return err ?: kprobes_init_waits() ?: kprobes_init_modules();
 }
 early_initcall(init_kprobes);

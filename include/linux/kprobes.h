@@ -177,6 +177,7 @@ void unregister_kprobe(struct kprobe *p);
 void unregister_kprobes(struct kprobe **kps, int num);
 int enable_kprobe(struct kprobe *kp);
 int disable_kprobe(struct kprobe *kp);
+void kprobes_wait_for_handlers(void);
 
 /* Queries by other subsystems */
 bool within_kprobe_blacklist(unsigned long addr);
@@ -233,6 +234,7 @@ static inline bool is_kprobe_insn_slot(unsigned long addr)
 
 static inline void unregister_kprobe(struct kprobe *p) { }
 static inline void unregister_kprobes(struct kprobe **kps, int num) { }
+static inline void kprobes_wait_for_handlers(void) { }
 static inline void kprobe_busy_begin(void) { }
 static inline void kprobe_busy_end(void) { }
 static inline void kprobe_free_init_mem(void) { }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Dispatch of hits: handlers, misses and waiting for handlers
+ * Dispatch of hits: handlers and misses
  *
  * The functions that run at a hit take no lock, allocate nothing and call no function
  * that could be probed, except handlers.
  */
 #include "internal.h"
 
-#include <linux/cpu.h>
-#include <linux/irqflags.h>
 #include <linux/kprobes_hit.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
@@ -244,61 +242,6 @@ notrace void __kprobes kprobe_busy_end(void)
 {
 	reset_current_kprobe();
 	preempt_enable_notrace();
-}
-
-/**
- * kprobes_called_by_handler() - Check for a handler that changes probes
- *
- * Context: Any.
- * Return: true in a handler, and in an interrupt in one.
- */
-bool kprobes_called_by_handler(void)
-{
-	guard(preempt_notrace)();
-	return kprobe_running();
-}
-
-/**
- * kprobes_must_not_wait() - Check for a caller that must not change probes
- *
- * Registration takes mutexes, and waits for handlers, for readers of RCU and for other
- * CPUs. The task that a handler or an interrupt has interrupted may hold the mutexes.
- *
- * Context: Any.
- * Return: true in a handler, and in an interrupt in one; where preemption or interrupts
- *	are off, and in a reader of RCU, as far as the configuration lets the kernel know.
- */
-bool kprobes_must_not_wait(void)
-{
-	return in_atomic() || irqs_disabled() || rcu_preempt_depth() ||
-	       kprobes_called_by_handler();
-}
-
-/**
- * kprobes_wait_for_handlers() - Wait until all running handlers have returned
- *
- * An expedited grace period interrupts busy CPUs, but so did the text patching before
- * it, and callers that attach thousands of probes one by one need its speed.
- *
- * Context: Process context. On return no handler of a probe that was unlinked before
- *	the call is running.
- */
-void kprobes_wait_for_handlers(void)
-{
-	synchronize_rcu_expedited();
-}
-
-/**
- * kprobes_wait_for_tasks() - Wait for tasks in slots, detours and displaced text
- *
- * Context: Process context, no lock held. On return no task is in a slot, a detour or
- *	displaced text that it could reach before the call and no hit reaches any more.
- */
-void kprobes_wait_for_tasks(void)
-{
-	synchronize_rcu_tasks();
-	cpus_read_lock();	/* RCU-tasks does not watch CPUs in bring-up */
-	cpus_read_unlock();
 }
 
 /**

@@ -255,7 +255,7 @@ static void kretprobe_pool_work(struct work_struct *work)
 		kretprobe_pool_grow(pool);
 	if (!instances)
 		return;
-	synchronize_rcu();
+	kprobes_wait_for_handlers();	/* and for those who read the lists of tasks */
 	llist_for_each_entry_safe(ri, next_ri, instances, llist)
 		if (!kretprobe_instance_push(ri))
 			kretprobe_instance_drop(ri);

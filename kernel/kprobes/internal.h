@@ -384,11 +384,11 @@ void kprobes_apply_removal(struct list_head *batch);
 bool kprobes_enabled(void);
 int kprobes_set_enabled(bool on);
 
-/* hit.c */
+/* wait.c */
 bool kprobes_called_by_handler(void);
 bool kprobes_must_not_wait(void);
-void kprobes_wait_for_handlers(void);
 void kprobes_wait_for_tasks(void);
+int kprobes_init_waits(void);
 
 /* gone.c */
 void kprobes_lose_text(unsigned long start, unsigned long end);

@@ -504,8 +504,7 @@ void site_lose_text(struct kprobe_site *site)
  * A site is freed in three steps. First, no hit reaches it any more: its text is
  * restored on all CPUs, and its last probe has left or the text is gone. Second, a
  * grace period of RCU-tasks passes, as a task may have been preempted in the site's
- * slots. RCU-tasks does not watch CPUs in bring-up: the hotplug lock waits for them.
- * Third, unless a new probe has arrived meanwhile, the slots are freed, and after a
+ * slots. Third, unless a new probe has arrived meanwhile, the slots are freed, and after a
  * grace period of RCU the site.
  */
 static LIST_HEAD(retired_sites);	/* kprobe_mutex */

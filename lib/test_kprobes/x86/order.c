@@ -4,11 +4,12 @@
  * freed when no reader can have it any more, and perf is told of each change of the text.
  */
 #include <linux/cpu.h>
-#include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
+#include <linux/err.h>
 #include <linux/jiffies.h>
 #include <linux/kprobes_hit.h>
+#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/ptrace.h>
 #include <linux/rcupdate.h>
@@ -254,35 +255,42 @@ static void old_hash_is_kept_for_its_readers(struct kunit *test)
 #ifdef CONFIG_HOTPLUG_CPU
 /**
  * struct bring_up - A CPU that came up while slots were to be freed
- * @done:	It came up.
+ * @waited:	The grace period that was held off is over,
+ * @done:	and the CPU was still in bring-up.
  * @freed:	The slots were freed meanwhile.
  */
 static struct bring_up {
+	bool waited;
 	bool done;
 	bool freed;
 } bring_up;
 
-/* RCU-tasks does not watch the CPU yet: a task there may be in the slots, for all it knows. */
-static int come_up(unsigned int cpu)
+static int wait_for_tasks(void *unused)
 {
-	WRITE_ONCE(kpt_load.stop, true);
-	synchronize_rcu_tasks();	/* ends after the grace period that was held off */
-	msleep(50);
-	bring_up.freed = READ_ONCE(watch.hidden);
-	bring_up.done = true;
+	synchronize_rcu_tasks();	/* ends after the one that is held off */
+	WRITE_ONCE(bring_up.waited, true);
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(1);
 	return 0;
 }
 
-static void remove_come_up(void *state)
+/* RCU-tasks does not watch the CPU yet: it may be in the slots, for all it knows. */
+static int come_up(struct kprobe *kp, struct pt_regs *regs)
 {
-	cpuhp_remove_state_nocalls((unsigned long)state);
+	WRITE_ONCE(kpt_load.stop, true);
+	for (unsigned int ms = 0; ms < 5000 && !READ_ONCE(bring_up.waited); ms++)
+		mdelay(1);
+	bring_up.done = READ_ONCE(bring_up.waited);
+	mdelay(50);
+	bring_up.freed = READ_ONCE(watch.hidden);
+	return 0;
 }
 
 static void slots_are_kept_while_a_cpu_comes_up(struct kunit *test)
 {
 	unsigned long cpu = cpumask_last(cpu_online_mask);
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
-	long state;
+	struct task_struct *task;
 
 	if (num_online_cpus() < 2)
 		kunit_skip(test, "one CPU");
@@ -293,15 +301,15 @@ static void slots_are_kept_while_a_cpu_comes_up(struct kunit *test)
 	wait_for_kprobe_optimizer();
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_put_online, (void *)cpu), 0);
 	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
-	state = cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN, "kprobes/test:prepare",
-					  come_up, NULL);
-	KUNIT_ASSERT_GT(test, state, 0);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, remove_come_up, (void *)state), 0);
+	watch_function(test, "fpu__init_cpu", come_up);
 	kpt_hold_off_rcu_tasks(test);
 	unregister_kprobe(a);
 	msleep(50);	/* until the grace period has begun */
 	KUNIT_EXPECT_FALSE(test, watch.hidden);
-	KUNIT_ASSERT_EQ(test, add_cpu(cpu), 0);
+	task = kthread_run(wait_for_tasks, NULL, "kprobes_test");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	KUNIT_EXPECT_EQ(test, add_cpu(cpu), 0);
+	kthread_stop(task);
 	KUNIT_EXPECT_TRUE(test, bring_up.done);
 	KUNIT_EXPECT_FALSE(test, bring_up.freed);
 	KUNIT_EXPECT_TRUE(test, wait_for(&watch.hidden));

@@ -286,15 +286,43 @@ static const char * const hit_path[] __initconst = {
 #endif
 };
 
-int __init arch_populate_kprobe_blacklist(void)
+/*
+ * What a CPU runs after it has reported that it is dead. Nobody can wait for handlers there.
+ * The first two report it.
+ */
+static const char * const dead_cpu[] __initconst = {
+	"cpuhp_ap_report_dead",
+	"cpuhp_ap_update_sync_state",
+	"play_dead_common",
+	"native_play_dead",
+	"mwait_play_dead",
+	"hlt_play_dead",
+	"resume_play_dead",
+	"acpi_mp_play_dead",
+	"asm_acpi_mp_play_dead",
+	"sev_es_play_dead",
+	"xen_pv_play_dead",
+	"arch_cpu_idle_dead",
+	"tboot_shutdown",
+	"cpuidle_play_dead",
+	"acpi_idle_play_dead",
+};
+
+static void __init kprobe_blacklist_names(const char * const *names, unsigned int count)
 {
 	unsigned long addr;
 
-	for (unsigned int i = 0; i < ARRAY_SIZE(hit_path); i++) {
-		addr = kallsyms_lookup_name(hit_path[i]);
+	for (unsigned int i = 0; i < count; i++) {
+		addr = kallsyms_lookup_name(names[i]);
 		if (addr)
 			kprobe_add_ksym_blacklist(addr);
 	}
+}
+
+int __init arch_populate_kprobe_blacklist(void)
+{
+	kprobe_blacklist_names(hit_path, ARRAY_SIZE(hit_path));
+	kprobe_blacklist_names(dead_cpu, ARRAY_SIZE(dead_cpu));
 	/* Labels split ftrace_caller and its siblings into several symbols. */
 	kprobe_add_area_blacklist(kallsyms_lookup_name("ftrace_caller"),
 				  kallsyms_lookup_name("ftrace_stub_direct_tramp"));

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Waits, one function for each question: which handlers still run, and which tasks are
+ * still in text that no hit reaches any more
+ *
+ * Both rest on RCU, which does not watch a CPU before rcutree_report_cpu_starting() nor
+ * after rcutree_report_cpu_dead(). Probes are hit there all the same, so both wait for such
+ * CPUs, too. The architecture excludes from probing what a CPU runs after it has reported
+ * its death, when nothing tells whether it still runs.
+ *
+ * RCU-tasks must be more than plain RCU wherever preemption is counted: an interrupt that
+ * arrives while the count is 0, as in a slot, is a quiescent state of plain RCU there.
+ */
+#include "internal.h"
+
+#include <linux/build_bug.h>
+#include <linux/cpuhotplug.h>
+#include <linux/cpumask.h>
+#include <linux/init.h>
+#include <linux/irqflags.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+
+static_assert(!IS_ENABLED(CONFIG_PREEMPT_COUNT) || IS_ENABLED(CONFIG_TASKS_RCU));
+
+/*
+ * CPUs from just before they are started until they are dead. One that is not online is in
+ * bring-up or dies, and RCU may not watch it.
+ */
+static struct cpumask running_cpus;
+
+static int kprobes_cpu_starts(unsigned int cpu)
+{
+	cpumask_set_cpu(cpu, &running_cpus);
+	/* Pairs with kprobes_wait_for_unwatched_cpus(): the CPU sees what it has missed. */
+	smp_mb__after_atomic();
+	return 0;
+}
+
+static int kprobes_cpu_is_dead(unsigned int cpu)
+{
+	cpumask_clear_cpu(cpu, &running_cpus);
+	return 0;
+}
+
+/*
+ * Not by the hotplug lock, which is held for long, and which the caller may hold. Of all
+ * callbacks on the control CPU, ours is the last one before a CPU is started, and the first
+ * one after it is dead: hotplug runs no code in between that could wait for the caller.
+ */
+static void kprobes_wait_for_unwatched_cpus(void)
+{
+	smp_mb();	/* a CPU that starts later sees that the probes are unlinked */
+	while (!cpumask_subset(&running_cpus, cpu_online_mask))
+		schedule_timeout_uninterruptible(1);
+	smp_mb();	/* its handlers are over before their probes are freed */
+}
+
+/**
+ * kprobes_called_by_handler() - Check for a handler that changes probes
+ *
+ * Context: Any.
+ * Return: true in a handler, and in an interrupt in one.
+ */
+bool kprobes_called_by_handler(void)
+{
+	guard(preempt_notrace)();
+	return kprobe_running();
+}
+
+/**
+ * kprobes_must_not_wait() - Check for a caller that must not change probes
+ *
+ * Registration takes mutexes, and waits for handlers, for readers of RCU and for other
+ * CPUs. The task that a handler or an interrupt has interrupted may hold the mutexes.
+ *
+ * Context: Any.
+ * Return: true in a handler, and in an interrupt in one; where preemption or interrupts
+ *	are off, and in a reader of RCU, as far as the configuration lets the kernel know.
+ */
+bool kprobes_must_not_wait(void)
+{
+	return in_atomic() || irqs_disabled() || rcu_preempt_depth() ||
+	       kprobes_called_by_handler();
+}
+
+/**
+ * kprobes_wait_for_handlers() - Wait until all running handlers have returned
+ *
+ * An expedited grace period interrupts busy CPUs, but so did the text patching before
+ * it, and callers that attach thousands of probes one by one need its speed.
+ *
+ * Context: Process context, no lock of kprobes held. On return no handler of a probe that
+ *	was unlinked, or disabled, before the call is running.
+ */
+void kprobes_wait_for_handlers(void)
+{
+	synchronize_rcu_expedited();
+	kprobes_wait_for_unwatched_cpus();
+}
+
+/**
+ * kprobes_wait_for_tasks() - Wait for tasks in slots, detours and displaced text
+ *
+ * Context: Process context, no lock held. On return no task is in a slot, a detour or
+ *	displaced text that it could reach before the call and no hit reaches any more.
+ */
+void kprobes_wait_for_tasks(void)
+{
+	synchronize_rcu_tasks();
+	kprobes_wait_for_unwatched_cpus();
+}
+
+/* kprobes_init_waits() - Prepare for the first wait */
+int __init kprobes_init_waits(void)
+{
+	return cpuhp_setup_state(CPUHP_BP_PREPARE_DYN_END, "kprobes:running",
+				 kprobes_cpu_starts, kprobes_cpu_is_dead);
+}
