@@ -6,12 +6,15 @@
 
 #include <linux/export.h>
 #include <linux/init.h>
+#include <linux/irq_work.h>
 #include <linux/kdebug.h>
 #include <linux/minmax.h>
 #include <linux/notifier.h>
+#include <linux/ratelimit.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
+#include <linux/workqueue.h>
 
 #include <kunit/visibility.h>
 
@@ -293,7 +296,7 @@ static void kprobes_link_requests(const struct kprobe_transaction *ta)
 		p->opcode = site->kp.opcode;
 		p->flags &= KPROBE_FLAG_DISABLED | KPROBE_FLAG_REENTRANT;
 		p->flags |= req->where.flags | (site->kp.flags & KPROBE_FLAG_OPTIMIZED);
-		list_add_rcu(&p->list, &site->kp.list);
+		kprobe_link(p, site);
 	}
 }
 
@@ -305,7 +308,7 @@ static int kprobes_publish_requests(const struct kprobe_transaction *ta, struct 
 	err = kprobes_apply(batch);
 	if (err)
 		for (int i = 0; i < ta->num; i++)
-			list_del_rcu(&ta->reqs[i].p->list);
+			kprobe_unlink(ta->reqs[i].p);
 	return err;
 }
 
@@ -370,6 +373,21 @@ int kprobes_check_call(const struct kprobe *first, int num)
 	return kprobes_must_not_wait() ? refusals_add(first, -EDEADLK, NULL) : 0;
 }
 
+/* A hit may still be at a probe that was unlinked, and follow its links. */
+static void kprobes_finish_unlinking(struct kprobe **kps, int num)
+{
+	bool found = false;
+
+	for (int i = 0; i < num; i++)
+		found |= kps[i] && kprobe_is_unlinked(kps[i]);
+	if (!found)
+		return;
+	kprobes_wait_for_handlers();
+	for (int i = 0; i < num; i++)
+		if (kps[i] && kprobe_is_unlinked(kps[i]))
+			INIT_LIST_HEAD(&kps[i]->list);
+}
+
 /**
  * kprobes_register() - Register several probes of a kind, all or none
  * @kps: The probes.
@@ -392,6 +410,7 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 	if (!reqs)
 		return refusals_add(kps[0], -ENOMEM, NULL);
 
+	kprobes_finish_unlinking(kps, num);
 	ta.reqs = reqs;
 	err = kprobes_run_transaction(kps, &ta);
 	if (!err)
@@ -478,22 +497,55 @@ int register_kprobe(struct kprobe *p)
 }
 EXPORT_SYMBOL_GPL(register_kprobe);
 
-/* Has list_del_rcu() unlinked the probe, with no registration since? */
-static bool kprobe_is_unlinked(const struct kprobe *p)
+/* In process context, do at once what was left for later. */
+static void kprobes_clean_up_work(struct work_struct *work)
 {
-	return p->list.prev == LIST_POISON2;
+	kprobes_clean_up();
+	kretprobe_pools_release();
 }
 
-/*
- * Handlers may still run, and read their probe with plain accesses. So @addr is written
- * only if the caller has changed it, and @flags, which a hit reads, with a marked access.
- */
-static void kprobe_restore_fields(struct kprobe *p, const struct kprobe_site *site)
+static DECLARE_WORK(clean_up_work, kprobes_clean_up_work);
+
+static void kprobes_queue_clean_up(struct irq_work *work)
 {
-	if (p->addr != site->kp.addr)
-		WRITE_ONCE(p->addr, site->kp.addr);
-	if (kprobe_optimized(p))
-		WRITE_ONCE(p->flags, p->flags & ~KPROBE_FLAG_OPTIMIZED);
+	queue_work(system_unbound_wq, &clean_up_work);
+}
+
+static DEFINE_IRQ_WORK(clean_up_irq_work, kprobes_queue_clean_up);
+
+/* kprobes_clean_up_later() - Let a worker call kprobes_clean_up(), from any context */
+void kprobes_clean_up_later(void)
+{
+	irq_work_queue(&clean_up_irq_work);
+}
+
+/**
+ * kprobe_drop() - Unregister a probe for a caller that must not wait
+ * @p: The probe.
+ *
+ * Context: Any.
+ * Return: 1; 0 if @p is not registered; -EBUSY if it stays, see kprobe_unlink().
+ */
+int kprobe_drop(struct kprobe *p)
+{
+	int dropped = kprobe_unlink(p);
+
+	if (dropped > 0)
+		kprobes_clean_up_later();
+	else if (!dropped && !kprobe_is_unlinked(p))
+		p->addr = NULL;
+	WARN_RATELIMIT(dropped < 0, "kprobes: an NMI cannot unregister %pS now: it stays\n",
+		       p->addr);
+	return dropped;
+}
+
+static void kprobes_drop(struct kprobe **kps, int num)
+{
+	WARN_RATELIMIT(1, "kprobes: handlers and atomic code must not unregister probes: %s\n",
+		       "they may still run");
+	for (int i = 0; i < num; i++)
+		if (kps[i])
+			kprobe_drop(kps[i]);
 }
 
 /**
@@ -505,66 +557,34 @@ static void kprobe_restore_fields(struct kprobe *p, const struct kprobe_site *si
  *
  * After the call no handler of the probes runs or will run, and the caller may
  * free them. A call from a handler, or from code that must not sleep, triggers a
- * warning and has no other effect.
+ * warning: no later hit calls a handler, but one that runs already is not waited for.
  *
  * Context: Process context. Waits for one expedited grace period.
  */
 void unregister_kprobes(struct kprobe **kps, int num)
 {
-	bool found = false;
 	LIST_HEAD(batch);
 
-	if (WARN_ONCE(kprobes_must_not_wait(),
-		      "kprobes: handlers and atomic code must not unregister probes: they stay\n"))
+	if (kprobes_must_not_wait()) {
+		kprobes_drop(kps, num);
 		return;
+	}
 	scoped_guard(mutex, &kprobe_mutex) {
 		for (int i = 0; i < num; i++) {
 			struct kprobe *p = kps[i];
 			struct kprobe_site *site = p ? site_of_probe(p) : NULL;
 
-			if (site) {
-				found = true;
-				kprobe_restore_fields(p, site);
-				list_del_rcu(&p->list);
+			if (site && kprobe_unlink(p))
 				site_add_to_batch(site, &batch);
-			} else if (p && !kprobe_is_unlinked(p)) {
+			else if (p && !kprobe_is_unlinked(p))
 				p->addr = NULL;
-			}
 			cond_resched_tasks_rcu_qs();
 		}
 		kprobes_apply_removal(&batch);
 	}
-	if (!found)
-		return;
-
-	kprobes_wait_for_handlers();
-	for (int i = 0; i < num; i++)
-		if (kps[i] && kprobe_is_unlinked(kps[i]))
-			INIT_LIST_HEAD(&kps[i]->list);
+	kprobes_finish_unlinking(kps, num);
 }
 EXPORT_SYMBOL_GPL(unregister_kprobes);
-
-static bool kprobe_given_is_site(const struct kprobe *kp)
-{
-	guard(preempt_notrace)();
-	return kp->addr && kprobe_is_site(kp);
-}
-
-/* A site's own kprobe cannot be unregistered: disable the caller's probes there. */
-static bool kprobes_disable_if_site(struct kprobe *kp)
-{
-	struct kprobe *p;
-	LIST_HEAD(batch);
-
-	guard(mutex)(&kprobe_mutex);
-	if (!kprobe_given_is_site(kp))
-		return false;
-	list_for_each_entry(p, &kp->list, list)
-		WRITE_ONCE(p->flags, p->flags | KPROBE_FLAG_DISABLED);
-	site_add_to_batch(site_of(kp), &batch);
-	kprobes_apply_removal(&batch);
-	return true;
-}
 
 /**
  * unregister_kprobe() - Unregister a probe
@@ -578,9 +598,12 @@ static bool kprobes_disable_if_site(struct kprobe *kp)
  */
 void unregister_kprobe(struct kprobe *p)
 {
-	if (!p || kprobes_called_by_handler() || !kprobe_given_is_site(p) ||
-	    !kprobes_disable_if_site(p))
+	if (!p || !kprobes_disable_all(p))
 		unregister_kprobes(&p, 1);
+	else if (kprobes_must_not_wait())
+		kprobes_clean_up_later();
+	else
+		kprobes_clean_up();
 }
 EXPORT_SYMBOL_GPL(unregister_kprobe);
 

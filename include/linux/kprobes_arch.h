@@ -11,6 +11,8 @@
 #error "include <linux/kprobes.h>"
 #endif
 
+#include <linux/cleanup.h>
+
 struct module;
 struct notifier_block;
 
@@ -70,6 +72,8 @@ void kprobe_post_handlers_nested(struct kprobe *site, struct pt_regs *regs);
 int kprobe_fault_handlers(struct kprobe *running, struct pt_regs *regs, int trapnr);
 int kprobe_break_handlers(struct kprobe *running, struct pt_regs *regs);
 void kprobes_inc_nmissed_count(struct kprobe *p);
+unsigned long kprobe_links_lock(void);
+void kprobe_links_unlock(unsigned long flags);
 kprobe_opcode_t *get_insn_slot_for(struct kprobe *owner);
 struct kprobe *kprobe_slot_owner(unsigned long addr);
 void dump_kprobe(struct kprobe *kp);
@@ -96,6 +100,10 @@ int arch_trampoline_kprobe(struct kprobe *p);
 void arch_call_jprobe(struct jprobe *jp, const struct pt_regs *regs);
 void *alloc_insn_page(void);
 int kprobe_exceptions_notify(struct notifier_block *self, unsigned long val, void *data);
+
+/* While the guard is held, the probes of a site can be read: see links.c. */
+DEFINE_LOCK_GUARD_0(kprobe_links, _T->flags = kprobe_links_lock(),
+		    kprobe_links_unlock(_T->flags), unsigned long flags)
 
 #else /* !CONFIG_KPROBES */
 

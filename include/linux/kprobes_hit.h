@@ -56,6 +56,8 @@ enum kprobe_site_state {
  *		of such a section, are in @kp.nmissed.
  * @claimed:	True if the other ftrace_ops has the address, too, to exclude rivals.
  *		kprobe_mutex.
+ * @stale:	True if a probe has left or was disabled without kprobe_mutex: the site is
+ *		for kprobes_clean_up().
  * @unfit:	Why there is no jump: an error of arch_prepare_optimized_kprobe() or
  *		of optimizer.c, or 0. kprobe_mutex.
  * @state:	An enum kprobe_site_state. Written under kprobe_mutex by
@@ -90,6 +92,7 @@ struct kprobe_site {
 	u8 state;
 	bool has_post;
 	bool claimed;
+	bool stale;
 	atomic_t missed_busy;
 	struct rb_node node;
 	union {

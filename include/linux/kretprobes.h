@@ -93,6 +93,8 @@ struct kretprobe_instance {
  * @adaptive:	True if more are allocated when they run short.
  * @is_short:	True while @short_node is linked.
  * @short_node:	Entry in the list of pools that have run short.
+ * @dropped_node: Entry in the list of pools whose return probes could not wait.
+ * @data_size:	That of the return probe.
  * @users:	Chunks that have not been freed, plus one for the return probe.
  */
 struct kretprobe_pool {
@@ -104,6 +106,8 @@ struct kretprobe_pool {
 	bool adaptive;
 	bool is_short;
 	struct llist_node short_node;
+	struct llist_node dropped_node;
+	size_t data_size;
 	refcount_t users;
 };
 

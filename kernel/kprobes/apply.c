@@ -16,10 +16,11 @@
  */
 static bool all_enabled = true;
 
-static bool site_should_be_armed(struct kprobe_site *site)
+static notrace bool __kprobes site_should_be_armed(struct kprobe_site *site)
 {
 	struct kprobe *p;
 
+	guard(kprobe_links)();
 	/* Calls in flight return to a probed trampoline even if the knob is off. */
 	if (all_enabled || arch_trampoline_kprobe(&site->kp))
 		list_for_each_entry(p, &site->kp.list, list)
@@ -28,7 +29,7 @@ static bool site_should_be_armed(struct kprobe_site *site)
 	return false;
 }
 
-static bool site_has_post_handler(const struct kprobe_site *site)
+static __always_inline bool site_has_post_handler(const struct kprobe_site *site)
 {
 	struct kprobe *p;
 
@@ -47,10 +48,11 @@ static bool site_has_post_handler(const struct kprobe_site *site)
  * have been linked. list_add_rcu() does not order that, only what is before it. A hit sees
  * the other fields in any order.
  */
-static void site_update_handlers(struct kprobe_site *site)
+static notrace void __kprobes site_update_handlers(struct kprobe_site *site)
 {
 	struct kprobe *only = NULL;
 
+	guard(kprobe_links)();
 	if (list_is_singular(&site->kp.list)) {
 		only = list_first_entry(&site->kp.list, struct kprobe, list);
 		if (kprobe_disabled(only) || !only->pre_handler)
@@ -62,6 +64,7 @@ static void site_update_handlers(struct kprobe_site *site)
 	WRITE_ONCE(site->has_post, site_has_post_handler(site));
 	if (site->has_post)
 		WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);
+	site->stale = false;
 }
 
 /* Retire a site without probes, or keep one whose probes are all disabled. */
@@ -154,6 +157,24 @@ void kprobes_apply_removal(struct list_head *batch)
 {
 	if (WARN_ON_ONCE(kprobes_apply(batch)))
 		sites_leave_batch(batch);
+}
+
+/**
+ * kprobes_clean_up() - Follow up what was done to probes without kprobe_mutex
+ *
+ * Context: Process context. May sleep.
+ */
+void kprobes_clean_up(void)
+{
+	struct kprobe_site *site;
+	LIST_HEAD(batch);
+
+	guard(mutex)(&kprobe_mutex);
+	for (site = site_first_from(0); site; site = site_next(site))
+		if (READ_ONCE(site->stale) ||
+		    (site->state == SITE_GONE && list_empty(&site->kp.list)))
+			site_add_to_batch(site, &batch);
+	kprobes_apply_removal(&batch);
 }
 
 /* kprobes_enabled() - True if the debugfs knob "enabled" is on */

@@ -69,7 +69,7 @@ static notrace noinline int __kprobes kretprobe_call_entry_handler(struct kretpr
 static notrace noinline int __kprobes kretprobe_enter_uncached(struct kretprobe *rp,
 							       struct pt_regs *regs)
 {
-	struct kretprobe_instance *ri = kretprobe_take_uncached(rp->pool);
+	struct kretprobe_instance *ri = kretprobe_take_uncached(READ_ONCE(rp->pool));
 
 	if (!ri) {
 		kretprobe_count_miss(rp);
@@ -92,7 +92,7 @@ static notrace noinline int __kprobes kretprobe_enter_uncached(struct kretprobe 
 notrace int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 {
 	struct kretprobe *rp = container_of(p, struct kretprobe, kp);
-	struct kretprobe_instance *ri = kretprobe_take_cached(rp->pool);
+	struct kretprobe_instance *ri = kretprobe_take_cached(READ_ONCE(rp->pool));
 
 	if (unlikely(!ri))
 		return kretprobe_enter_uncached(rp, regs);

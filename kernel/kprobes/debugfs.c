@@ -106,6 +106,7 @@ static int kprobe_list_show(struct seq_file *m, void *v)
 	struct kprobe_site *site = v;
 	struct kprobe *p;
 
+	guard(kprobe_links)();
 	list_for_each_entry(p, &site->kp.list, list) {
 		seq_printf(m, "%px  %c  ", kprobe_shown_addr(m, site_addr(site)), kprobe_type(p));
 		kprobe_list_show_symbol(m, site);
@@ -300,6 +301,7 @@ static void misses_add_site(struct misses *misses, const struct kprobe_site *sit
 
 	misses->nested += READ_ONCE(site->kp.nmissed);
 	misses->busy += (unsigned int)atomic_read(&site->missed_busy);
+	guard(kprobe_links)();
 	list_for_each_entry(p, &site->kp.list, list)
 		misses->returns += kprobe_missed_returns(p);
 }
@@ -317,6 +319,7 @@ static int kprobes_stats_show(struct seq_file *m, void *unused)
 		sites++;
 		misses_add_site(&misses, site);
 		of_kind[kprobe_site_kind(site)]++;
+		guard(kprobe_links)();
 		list_for_each_entry(p, &site->kp.list, list) {
 			probes++;
 			disabled += kprobe_disabled(p);
@@ -361,6 +364,7 @@ static void kprobe_sites_show_probes(struct seq_file *m, const struct kprobe_sit
 	misses_add_site(&misses, site);
 	seq_printf(m, " missed_nested=%lu missed_busy=%lu missed_returns=%lu handlers=",
 		   misses.nested, misses.busy, misses.returns);
+	guard(kprobe_links)();
 	list_for_each_entry(p, &site->kp.list, list) {
 		void *handler = kprobe_owners_handler(p);
 

@@ -48,6 +48,12 @@ struct kretprobe_chunk {
 static LLIST_HEAD(kretprobe_short_pools);
 static LLIST_HEAD(kretprobe_returned_instances);
 
+/* Pools of return probes that were unregistered where nobody could wait. */
+static LLIST_HEAD(kretprobe_dropped_pools);
+
+static DEFINE_PER_CPU(struct kretprobe_instance *, empty_cache);
+static struct kretprobe_pool empty_pool = { .cache = &empty_cache };
+
 static void kretprobe_pool_work(struct work_struct *work);
 static DECLARE_WORK(kretprobe_work, kretprobe_pool_work);
 
@@ -57,6 +63,21 @@ static void kretprobe_schedule_work(struct irq_work *work)
 }
 
 static DEFINE_IRQ_WORK(kretprobe_irq_work, kretprobe_schedule_work);
+
+/*
+ * llist_add() without a call, as it calls a function that may be return-probed. Returns
+ * true if the list was empty: otherwise the work has already been queued.
+ */
+static __always_inline bool kretprobe_push_node(struct llist_node *node, struct llist_head *head)
+{
+	struct llist_node *first = READ_ONCE(head->first);
+
+	do {
+		/* kretprobe_find_ret_addr() of another task may be at this instance. */
+		WRITE_ONCE(node->next, first);
+	} while (!raw_try_cmpxchg(&head->first, &first, node));
+	return !first;
+}
 
 /* ------------------------------------------------- allocation and release */
 
@@ -99,13 +120,12 @@ static bool kretprobe_chunk_is_too_large(int count, size_t data_size)
 	return check_mul_overflow(count, each, &size);
 }
 
-static int kretprobe_pool_add_chunk(struct kretprobe_pool *pool, unsigned int count,
-				    size_t data_size)
+static int kretprobe_pool_add_chunk(struct kretprobe_pool *pool, unsigned int count)
 {
 	struct kretprobe_chunk *chunk;
 	int err;
 
-	if (kretprobe_chunk_is_too_large(count, data_size))
+	if (kretprobe_chunk_is_too_large(count, pool->data_size))
 		return -ENOMEM;
 	chunk = kzalloc(sizeof(*chunk), GFP_KERNEL);
 	if (!chunk)
@@ -113,7 +133,7 @@ static int kretprobe_pool_add_chunk(struct kretprobe_pool *pool, unsigned int co
 	chunk->pool = pool;
 	chunk->next = pool->chunks;
 	err = objpool_init(&chunk->objects, count,
-			   sizeof(struct kretprobe_instance) + data_size,
+			   sizeof(struct kretprobe_instance) + pool->data_size,
 			   GFP_KERNEL | __GFP_NOWARN, chunk, kretprobe_instance_init,
 			   kretprobe_chunk_release);
 	if (err) {
@@ -148,10 +168,11 @@ int kretprobe_pool_create(struct kretprobe *rp)
 		return -ENOMEM;
 	pool->rp = rp;
 	pool->adaptive = rp->maxactive <= 0;
+	pool->data_size = rp->data_size;
 	refcount_set(&pool->users, 1);
 	pool->cache = alloc_percpu(struct kretprobe_instance *);
 	if (pool->cache)
-		err = kretprobe_pool_add_chunk(pool, kretprobe_wanted_instances(rp), rp->data_size);
+		err = kretprobe_pool_add_chunk(pool, kretprobe_wanted_instances(rp));
 	if (err) {
 		kretprobe_pool_unref(pool);
 		return -ENOMEM;
@@ -186,24 +207,11 @@ static void kretprobe_instance_drop(struct kretprobe_instance *ri)
 	objpool_drop(ri, &ri->chunk->objects);
 }
 
-/**
- * kretprobe_pool_put() - Release the instances of a return probe
- * @rp: The return probe. Since it was stopped, a grace period has passed and
- *	kretprobe_pools_flush() has been called. Its @pool is cleared.
- *
- * The instances of calls in flight are released when the calls return.
- *
- * Context: Process context. May sleep.
- */
-void kretprobe_pool_put(struct kretprobe *rp)
+static void kretprobe_pool_free(struct kretprobe_pool *pool)
 {
-	struct kretprobe_pool *pool = rp->pool;
 	struct kretprobe_chunk *chunk, *next;
 	int cpu;
 
-	if (!pool)
-		return;
-	rp->pool = NULL;
 	for_each_possible_cpu(cpu) {
 		struct kretprobe_instance *ri = *per_cpu_ptr(pool->cache, cpu);
 
@@ -217,16 +225,69 @@ void kretprobe_pool_put(struct kretprobe *rp)
 	kretprobe_pool_unref(pool);
 }
 
+/**
+ * kretprobe_pool_put() - Release the instances of a return probe
+ * @rp: The return probe. Since it was stopped, a grace period has passed and
+ *	kretprobe_pools_flush() has been called. Its @pool is cleared.
+ *
+ * The instances of calls in flight are released when the calls return.
+ *
+ * Context: Process context. May sleep.
+ */
+void kretprobe_pool_put(struct kretprobe *rp)
+{
+	struct kretprobe_pool *pool = rp->pool;
+
+	rp->pool = NULL;
+	if (pool && pool != &empty_pool)
+		kretprobe_pool_free(pool);
+}
+
+/**
+ * kretprobe_pool_drop() - Let kretprobe_pools_release() release the instances
+ * @rp: The return probe, whose probe has been unlinked. It may be freed at once.
+ *
+ * Context: Any.
+ */
+void kretprobe_pool_drop(struct kretprobe *rp)
+{
+	/* An entry handler that still runs finds no instance. */
+	struct kretprobe_pool *pool = xchg(&rp->pool, &empty_pool);
+
+	/* Pairs with get_kretprobe(). */
+	WRITE_ONCE(pool->rp, NULL);
+	kretprobe_push_node(&pool->dropped_node, &kretprobe_dropped_pools);
+	kprobes_clean_up_later();
+}
+
 /* ------------------------------------------------------ in process context */
+
+/**
+ * kretprobe_pools_release() - Release the instances that kretprobe_pool_drop() has left
+ *
+ * Context: Process context. May sleep.
+ */
+void kretprobe_pools_release(void)
+{
+	struct llist_node *pools = llist_del_all(&kretprobe_dropped_pools);
+	struct kretprobe_pool *pool, *next;
+
+	if (!pools)
+		return;
+	kprobes_wait_for_handlers();
+	kretprobe_pools_flush();
+	llist_for_each_entry_safe(pool, next, pools, dropped_node)
+		kretprobe_pool_free(pool);
+}
 
 static void kretprobe_pool_grow(struct kretprobe_pool *pool)
 {
-	/* Pairs with kretprobe_pool_stop(); kretprobe_pools_flush() waits before @rp goes. */
-	struct kretprobe *rp = READ_ONCE(pool->rp);
-
-	/* If memory is short, the next hit that finds the pool short asks again. */
-	if (rp && pool->total < MAX_INSTANCES)
-		kretprobe_pool_add_chunk(pool, pool->total, rp->data_size);
+	/*
+	 * Pairs with kretprobe_pool_stop(). If memory is short, the next hit that finds the
+	 * pool short asks again.
+	 */
+	if (READ_ONCE(pool->rp) && pool->total < MAX_INSTANCES)
+		kretprobe_pool_add_chunk(pool, pool->total);
 	/*
 	 * Pairs with the xchg() in kretprobe_pool_ran_short(): a hit that sees this links
 	 * @short_node again, which must not be before the work has read it.
@@ -262,21 +323,6 @@ static void kretprobe_pool_work(struct work_struct *work)
 }
 
 /* ------------------------------------------------------------- at a hit */
-
-/*
- * llist_add() without a call, as it calls a function that may be return-probed. Returns
- * true if the list was empty: otherwise the work has already been queued.
- */
-static __always_inline bool kretprobe_push_node(struct llist_node *node, struct llist_head *head)
-{
-	struct llist_node *first = READ_ONCE(head->first);
-
-	do {
-		/* kretprobe_find_ret_addr() of another task may be at this instance. */
-		WRITE_ONCE(node->next, first);
-	} while (!raw_try_cmpxchg(&head->first, &first, node));
-	return !first;
-}
 
 static notrace void __kprobes kretprobe_pool_ran_short(struct kretprobe_pool *pool)
 {

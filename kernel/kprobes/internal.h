@@ -13,7 +13,8 @@
  *
  * The locks of ftrace are never taken under the last three locks of the first line:
  * the function graph tracer takes the hotplug lock under the locks of ftrace. No lock
- * is held across a grace period. The hit path takes no lock.
+ * is held across a grace period. The hit path takes no lock. That of links.c is the
+ * innermost one.
  */
 #ifndef _KERNEL_KPROBES_INTERNAL_H
 #define _KERNEL_KPROBES_INTERNAL_H
@@ -103,7 +104,6 @@ int site_reserve(unsigned int count);
 struct kprobe_site *site_create(unsigned long addr, u32 flags);
 void site_destroy(struct kprobe_site *site);
 struct kprobe_site *site_find(unsigned long addr);
-struct kprobe_site *site_of_probe(struct kprobe *p);
 struct kprobe_site *site_first_from(unsigned long addr);
 struct kprobe_site *site_next(struct kprobe_site *site);
 struct kprobe_site *site_first_in(unsigned long start, unsigned long end);
@@ -111,6 +111,14 @@ struct kprobe_site *site_next_in(struct kprobe_site *site, unsigned long end);
 void site_set_state(struct kprobe_site *site, enum kprobe_site_state state);
 void site_lose_text(struct kprobe_site *site);
 void site_retire(struct kprobe_site *site);
+
+/* links.c */
+struct kprobe_site *site_of_probe(struct kprobe *p);
+void kprobe_link(struct kprobe *p, struct kprobe_site *site);
+int kprobe_unlink(struct kprobe *p);
+bool kprobe_is_unlinked(const struct kprobe *p);
+bool kprobes_disable_all(struct kprobe *kp);
+void site_change_flag(struct kprobe_site *site, u32 flag, bool set);
 
 /* address.c */
 struct blacklist_cursor;
@@ -274,6 +282,8 @@ int kretprobe_pool_create(struct kretprobe *rp);
 void kretprobe_pool_stop(struct kretprobe *rp);
 void kretprobe_pools_flush(void);
 void kretprobe_pool_put(struct kretprobe *rp);
+void kretprobe_pool_drop(struct kretprobe *rp);
+void kretprobe_pools_release(void);
 
 static inline bool is_return_probe(const struct kprobe *p)
 {
@@ -281,6 +291,8 @@ static inline bool is_return_probe(const struct kprobe *p)
 }
 
 #else
+
+static inline void kretprobe_pools_release(void) { }
 
 static inline bool is_return_probe(const struct kprobe *p)
 {
@@ -356,6 +368,8 @@ struct kprobe_kind {
 };
 
 int kprobes_check_call(const struct kprobe *first, int num);
+int kprobe_drop(struct kprobe *p);
+void kprobes_clean_up_later(void);
 int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kind);
 int kprobe_try(struct kprobe *p, struct kprobe_address *where,
 	       void (*look)(struct kprobe_site *site, void *data), void *data);
@@ -381,6 +395,7 @@ static inline int refusals_add(const struct kprobe *p, int err, const char *why)
 /* apply.c */
 int kprobes_apply(struct list_head *batch);
 void kprobes_apply_removal(struct list_head *batch);
+void kprobes_clean_up(void);
 bool kprobes_enabled(void);
 int kprobes_set_enabled(bool on);
 

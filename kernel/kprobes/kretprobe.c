@@ -10,6 +10,7 @@
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/init.h>
+#include <linux/ratelimit.h>
 #include <linux/slab.h>
 
 #ifndef kretprobe_blacklist_size
@@ -182,14 +183,24 @@ static int kretprobes_unregister_entries(struct kprobe **kps, int num)
 	return found;
 }
 
+static void kretprobes_drop(struct kretprobe **rps, int num)
+{
+	WARN_RATELIMIT(1, "kprobes: handlers and atomic code must not unregister return probes: %s\n",
+		       "they may still run");
+	for (int i = 0; i < num; i++)
+		if (rps[i] && kprobe_drop(&rps[i]->kp) > 0)
+			kretprobe_pool_drop(rps[i]);
+}
+
 /**
  * unregister_kretprobes() - Unregister several return probes
  * @rps: The return probes. The call clears @kp.addr of one that is not registered.
  * @num: The number of return probes. Nothing is done if it is not positive.
  *
  * After the call no handler of the return probes runs or will run, and the caller may
- * free them. Calls may stay in flight. From a handler, or from code that must not sleep,
- * the call only warns.
+ * free them. Calls may stay in flight. A call from a handler, or from code that must not
+ * sleep, triggers a warning: no later hit or return calls a handler, but one that runs
+ * already is not waited for.
  *
  * Context: Process context. Waits for two expedited grace periods. Until the first one
  *	ends an entry handler may run, and its return probe is still complete.
@@ -198,9 +209,10 @@ void unregister_kretprobes(struct kretprobe **rps, int num)
 {
 	struct kprobe **kps __free(kvfree) = NULL;
 
-	if (WARN_ONCE(kprobes_must_not_wait(),
-		      "kprobes: handlers and atomic code must not unregister return probes\n"))
+	if (kprobes_must_not_wait()) {
+		kretprobes_drop(rps, num);
 		return;
+	}
 	if (num > 1)
 		kps = kretprobes_to_kprobes(rps, num);
 	if (kps) {

@@ -360,16 +360,6 @@ static int kprobe_op_addr_cmp(void *unused, const struct list_head *a, const str
 	       op_addr(list_entry(b, struct optimized_kprobe, list));
 }
 
-static void site_set_optimized(struct kprobe_site *site, bool optimized)
-{
-	u32 flag = optimized ? KPROBE_FLAG_OPTIMIZED : 0;
-	struct kprobe *p;
-
-	WRITE_ONCE(site->kp.flags, (site->kp.flags & ~KPROBE_FLAG_OPTIMIZED) | flag);
-	list_for_each_entry(p, &site->kp.list, list)
-		WRITE_ONCE(p->flags, (p->flags & ~KPROBE_FLAG_OPTIMIZED) | flag);
-}
-
 /*
  * Write the jumps of some sites whose grace period has passed. Returns false if there was
  * none.
@@ -387,7 +377,7 @@ static bool optimizer_finish_some(void)
 		if (n++ == SITES_AT_A_TIME)
 			break;
 		site_set_state(site_of_op(op), SITE_JUMP);
-		site_set_optimized(site_of_op(op), true);
+		site_change_flag(site_of_op(op), KPROBE_FLAG_OPTIMIZED, true);
 		if (!arch_detour_suits(op))
 			queue_delayed_work(system_unbound_wq, &renew_work, RENEW_DELAY);
 		list_move_tail(&op->list, &few);
@@ -464,7 +454,7 @@ static void sites_leave_detours(struct list_head *ops, enum kprobe_site_state st
 		if (!site_has_detour(site))
 			continue;
 		arch_use_detour(op, false);
-		site_set_optimized(site, false);
+		site_change_flag(site, KPROBE_FLAG_OPTIMIZED, false);
 		site_set_state(site, state);
 	}
 }

@@ -14,11 +14,6 @@
 #include <linux/err.h>
 #include <linux/minmax.h>
 
-static __always_inline bool kretprobe_is_stopped(const struct kretprobe *rp)
-{
-	return !rcu_access_pointer(rp->rh->handler);
-}
-
 /**
  * kretprobe_entered() - Pre handler of a return probe
  * @p: The return probe's probe.
@@ -30,11 +25,13 @@ static __always_inline bool kretprobe_is_stopped(const struct kretprobe *rp)
 notrace int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 {
 	struct kretprobe *rp = container_of(p, struct kretprobe, kp);
-	struct rethook_node *call = rethook_try_get(rp->rh);
+	/* Pairs with kretprobe_pool_drop(). */
+	struct rethook *rh = READ_ONCE(rp->rh);
+	struct rethook_node *call = rh ? rethook_try_get(rh) : NULL;
 	struct kretprobe_instance *ri;
 
 	if (unlikely(!call)) {
-		if (!kretprobe_is_stopped(rp))
+		if (rh && rcu_access_pointer(rh->handler))
 			kretprobe_count_miss(rp);
 		return 0;
 	}
@@ -113,6 +110,25 @@ void kretprobe_pool_stop(struct kretprobe *rp)
 {
 	if (rp->rh)
 		rethook_stop(rp->rh);
+}
+
+/**
+ * kretprobe_pool_drop() - Release the instances as soon as no handler runs
+ * @rp: The return probe, whose probe has been unlinked. It may be freed at once.
+ *
+ * Context: Any in which call_rcu() is allowed.
+ */
+void kretprobe_pool_drop(struct kretprobe *rp)
+{
+	struct rethook *rh = xchg(&rp->rh, NULL);
+
+	rethook_stop(rh);
+	rethook_free(rh);
+}
+
+/* kretprobe_pools_release() - Release what kretprobe_pool_drop() has left: nothing */
+void kretprobe_pools_release(void)
+{
 }
 
 /* kretprobe_pools_flush() - Wait for deferred work of stopped pools: there is none */

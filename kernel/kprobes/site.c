@@ -17,7 +17,6 @@
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
-#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 
@@ -293,57 +292,6 @@ struct kprobe_site *site_find(unsigned long addr)
 	return kp ? site_of(kp) : NULL;
 }
 
-/* Is @kp embedded in a site that may be gone, and so not in the hash? */
-static bool is_any_site_kprobe(const struct kprobe *kp)
-{
-	unsigned long addr = (unsigned long)kp->addr;
-	struct kprobe_site *site;
-
-	for (site = site_first_in(addr, addr + 1); site; site = site_next_in(site, addr + 1))
-		if (&site->kp == kp)
-			return true;
-	return false;
-}
-
-static struct kprobe_site *site_in_probe_list(struct kprobe *p,
-					      bool (*is_own)(const struct kprobe *kp))
-{
-	struct kprobe *kp = p;
-
-	list_for_each_entry_continue(kp, &p->list, list)
-		if (is_own(kp))
-			return site_of(kp);
-	return NULL;
-}
-
-/*
- * A probe's links are undefined before its first registration, so they are valid only
- * if the neighbour agrees.
- */
-static bool kprobe_is_linked(const struct kprobe *p)
-{
-	struct list_head *next = p->list.next, *back;
-
-	return next && next != &p->list && !get_kernel_nofault(back, &next->prev) &&
-	       back == &p->list;
-}
-
-/**
- * site_of_probe() - Find the site at which a probe is registered
- * @p: The probe. Its @addr may have changed since it was registered.
- *
- * Context: Process context, kprobe_mutex held.
- * Return: The site, or NULL.
- */
-struct kprobe_site *site_of_probe(struct kprobe *p)
-{
-	lockdep_assert_held(&kprobe_mutex);
-	if (!kprobe_is_linked(p))
-		return NULL;
-	return site_in_probe_list(p, kprobe_is_site) ?:
-	       site_in_probe_list(p, is_any_site_kprobe);
-}
-
 static void site_unlink(struct kprobe_site *site)
 {
 	if (site->state != SITE_GONE)
@@ -487,14 +435,9 @@ static const bool slots_outlive_text;
  */
 void site_lose_text(struct kprobe_site *site)
 {
-	struct kprobe *p;
-
 	site_table_erase(table_locked(), &site->kp);
 	site_set_state(site, SITE_GONE);
-	WRITE_ONCE(site->kp.flags, site->kp.flags | KPROBE_FLAG_GONE);
-	/* Pairs with kprobe_disabled() of a hit that is still under way. */
-	list_for_each_entry(p, &site->kp.list, list)
-		WRITE_ONCE(p->flags, p->flags | KPROBE_FLAG_GONE);
+	site_change_flag(site, KPROBE_FLAG_GONE, true);
 	if (!slots_outlive_text)
 		site_remove_slots(site);
 	site_retire(site);

@@ -412,9 +412,10 @@ static void detour_fill_small_head(u8 *code, const kprobe_opcode_t *detour,
 static void detour_fill_first_half(u8 *code, const struct arch_optimized_insn *op,
 				   struct kprobe_site *site)
 {
-	const void *handler = site->only ? (void *)site->only->pre_handler :
-					   (void *)kprobe_detour_slow;
+	const void *handler;
 
+	guard(kprobe_links)();
+	handler = site->only ? (void *)site->only->pre_handler : (void *)kprobe_detour_slow;
 	detour_fill_template(code, op->insn, first_half, site, site->kp.addr + INT3_INSN_SIZE,
 			     handler);
 	if (!op->post)
@@ -460,15 +461,17 @@ static int detour_make_first_half(struct arch_optimized_insn *op, struct kprobe_
 /* Write the template, the first displaced instruction and a jump to the template. */
 static int detour_make_second_half(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
-	bool direct = site->only && site->only->post_handler;
-	const void *handler = direct ? (void *)site->only->post_handler :
-				       (void *)kprobe_detour_post_slow;
 	const kprobe_opcode_t *addr = site->kp.addr, *next = addr + site->kp.ainsn.size;
+	const void *handler = kprobe_detour_post_slow;
 	u8 code[MAX_POST_OPTINSN_SIZE];
 	int len;
 
 	memset(code, INT3_INSN_OPCODE, sizeof(code));
-	detour_fill_template(code, op->post, second_half, site, next, handler);
+	scoped_guard(kprobe_links) {
+		if (site->only && site->only->post_handler)
+			handler = site->only->post_handler;
+		detour_fill_template(code, op->post, second_half, site, next, handler);
+	}
 	put_unaligned_le32((long)next, code + second_half->next);
 	len = detour_copy_first_insn(code, op, addr);
 	if (len < 0)
@@ -525,7 +528,7 @@ static bool detour_allocate(struct arch_optimized_insn *op, struct kprobe_site *
 	if (op->small) {
 		detour_begin_counting(op, detour_time());
 	} else {
-		op->direct = site->direct;
+		op->direct = READ_ONCE(site->direct);
 		kprobe_large_detours++;
 	}
 	if (site->has_post)
@@ -591,12 +594,13 @@ int arch_within_optimized_kprobe(struct optimized_kprobe *op, kprobe_opcode_t *a
 bool arch_detour_suits(struct optimized_kprobe *op)
 {
 	const struct kprobe_site *site = site_of(&op->kp);
+	unsigned int direct = READ_ONCE(site->direct);
 
 	if (site->has_post && !op->optinsn.post)
 		return false;
 	if (is_small_detour(&op->optinsn))
 		return !is_detour_outgrown(&op->optinsn);
-	return !site->direct || site->direct == op->optinsn.direct;
+	return !direct || direct == op->optinsn.direct;
 }
 
 void arch_use_detour(struct optimized_kprobe *op, bool use)

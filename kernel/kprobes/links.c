@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Links between sites and their probes
+ *
+ * A site's list of probes runs through memory of the callers. A caller that must not wait
+ * may unregister a probe in any context, also while another one holds kprobe_mutex, and free
+ * it at once. So all who follow these links, or read a probe that somebody else has
+ * registered, hold a lock meanwhile, except for hits. It is held for moments, with interrupts
+ * off, mostly in functions that cannot be probed: a handler may wait for it.
+ *
+ * Without kprobe_mutex, only kprobe_unlink() and kprobes_disable_all() change links or
+ * probes. They leave to kprobes_clean_up() what else has to follow.
+ */
+#include "internal.h"
+
+#include <linux/atomic.h>
+#include <linux/bug.h>
+#include <linux/irqflags.h>
+#include <linux/poison.h>
+#include <linux/processor.h>
+#include <linux/rculist.h>
+#include <linux/smp.h>
+#include <linux/uaccess.h>
+
+/* The CPU that holds the lock, plus one; or 0. A spinlock calls functions that can be probed. */
+static atomic_t links_holder = ATOMIC_INIT(0);
+
+/* Returns false if the caller has interrupted the holder of the lock, as an NMI may. */
+static __always_inline bool kprobe_links_trylock(unsigned long *flags)
+{
+	int me, holder;
+
+	local_irq_save(*flags);
+	me = raw_smp_processor_id() + 1;
+	for (;;) {
+		holder = 0;
+		if (raw_atomic_try_cmpxchg_acquire(&links_holder, &holder, me))
+			return true;
+		if (holder == me)
+			break;
+		cpu_relax();
+	}
+	local_irq_restore(*flags);
+	return false;
+}
+
+/**
+ * kprobe_links_lock() - Keep probes from being unlinked
+ *
+ * Context: Process context.
+ * Return: What is to be passed to kprobe_links_unlock().
+ */
+notrace unsigned long __kprobes kprobe_links_lock(void)
+{
+	unsigned long flags = 0;
+
+	WARN_ON_ONCE(!kprobe_links_trylock(&flags));
+	return flags;
+}
+
+/* kprobe_links_unlock() - Let probes be unlinked again; @flags is from kprobe_links_lock() */
+notrace void __kprobes kprobe_links_unlock(unsigned long flags)
+{
+	raw_atomic_set_release(&links_holder, 0);
+	local_irq_restore(flags);
+}
+
+/*
+ * A probe's links are undefined before its first registration, so they are valid only
+ * if the neighbour agrees.
+ */
+static __always_inline bool kprobe_is_linked(const struct kprobe *p)
+{
+	struct list_head *next = p->list.next, *back;
+
+	return next && next != &p->list && !get_kernel_nofault(back, &next->prev) &&
+	       back == &p->list;
+}
+
+/* The site in whose list a linked probe is, if it is not gone. */
+static __always_inline struct kprobe_site *site_in_list_of(struct kprobe *p)
+{
+	struct kprobe *kp = p;
+
+	list_for_each_entry_continue(kp, &p->list, list)
+		if (kprobe_is_site(kp))
+			return site_of(kp);
+	return NULL;
+}
+
+/* Is @kp embedded in a site that is gone, and so not in the hash? */
+static bool is_gone_site(const struct kprobe *kp)
+{
+	unsigned long addr = (unsigned long)kp->addr;
+	struct kprobe_site *site;
+
+	for (site = site_first_in(addr, addr + 1); site; site = site_next_in(site, addr + 1))
+		if (&site->kp == kp)
+			return true;
+	return false;
+}
+
+static struct kprobe_site *gone_site_in_list_of(struct kprobe *p)
+{
+	struct kprobe *kp = p;
+
+	list_for_each_entry_continue(kp, &p->list, list)
+		if (is_gone_site(kp))
+			return site_of(kp);
+	return NULL;
+}
+
+/**
+ * site_of_probe() - Find the site at which a probe is registered
+ * @p: The probe. Its @addr may have changed since it was registered.
+ *
+ * Context: Process context, kprobe_mutex held.
+ * Return: The site, or NULL.
+ */
+notrace struct kprobe_site * __kprobes site_of_probe(struct kprobe *p)
+{
+	lockdep_assert_held(&kprobe_mutex);
+	guard(kprobe_links)();
+	if (!kprobe_is_linked(p))
+		return NULL;
+	return site_in_list_of(p) ?: gone_site_in_list_of(p);
+}
+
+/* kprobe_link() - Make @p the first probe of a site; kprobe_mutex is held */
+notrace void __kprobes kprobe_link(struct kprobe *p, struct kprobe_site *site)
+{
+	lockdep_assert_held(&kprobe_mutex);
+	guard(kprobe_links)();
+	list_add_rcu(&p->list, &site->kp.list);
+}
+
+/*
+ * Handlers may still run, and read their probe with plain accesses. So @addr is written
+ * only if the caller has changed it, and @flags, which a hit reads, with a marked access.
+ */
+static __always_inline void kprobe_restore_fields(struct kprobe *p,
+						  const struct kprobe_site *site)
+{
+	if (p->addr != site->kp.addr)
+		WRITE_ONCE(p->addr, site->kp.addr);
+	if (kprobe_optimized(p))
+		WRITE_ONCE(p->flags, p->flags & ~KPROBE_FLAG_OPTIMIZED);
+}
+
+/* No hit calls its only probe directly any more. The rest is for kprobes_clean_up(). */
+static __always_inline void site_set_stale(struct kprobe_site *site)
+{
+	WRITE_ONCE(site->direct, 0);
+	WRITE_ONCE(site->only, NULL);
+	WRITE_ONCE(site->stale, true);
+}
+
+/**
+ * kprobe_unlink() - Let no later hit call the handlers of a probe
+ * @p: The probe.
+ *
+ * The caller has to pass the site to kprobes_apply(), or to call kprobes_clean_up().
+ *
+ * Context: Any.
+ * Return: 1; 0 if @p is not registered; -EBUSY if the caller has interrupted the holder of
+ *	the lock, which only an NMI is likely to do: nothing has changed.
+ */
+notrace int __kprobes kprobe_unlink(struct kprobe *p)
+{
+	struct kprobe_site *site;
+	unsigned long flags;
+	bool linked;
+
+	if (!kprobe_links_trylock(&flags))
+		return -EBUSY;
+	linked = kprobe_is_linked(p);
+	site = linked ? site_in_list_of(p) : NULL;
+	/* Not from a list of its owner, in which it may be before it is registered. */
+	linked = site || (linked && kprobe_gone(p));
+	if (linked)
+		list_del_rcu(&p->list);
+	if (site) {
+		kprobe_restore_fields(p, site);
+		site_set_stale(site);
+	}
+	kprobe_links_unlock(flags);
+	return linked;
+}
+
+/* kprobe_is_unlinked() - Has kprobe_unlink() unlinked @p, with no registration since? */
+bool kprobe_is_unlinked(const struct kprobe *p)
+{
+	return p->list.prev == LIST_POISON2;
+}
+
+/**
+ * kprobes_disable_all() - Let no later hit call the handlers of a site's probes
+ * @kp: A probe, or the site.
+ *
+ * Context: Any. The caller has to call kprobes_clean_up().
+ * Return: false if @kp is not that of a site: then nothing has changed.
+ */
+notrace bool __kprobes kprobes_disable_all(struct kprobe *kp)
+{
+	unsigned long flags;
+	struct kprobe *p;
+
+	guard(preempt_notrace)();
+	if (!kp->addr || !kprobe_is_site(kp))
+		return false;
+	if (WARN_ON_ONCE(!kprobe_links_trylock(&flags)))
+		return true;
+	list_for_each_entry(p, &kp->list, list)
+		WRITE_ONCE(p->flags, p->flags | KPROBE_FLAG_DISABLED);
+	site_set_stale(site_of(kp));
+	kprobe_links_unlock(flags);
+	return true;
+}
+
+/**
+ * site_change_flag() - Set or clear a flag of a site and of its probes
+ * @site: The site.
+ * @flag: A KPROBE_FLAG_*.
+ * @set: True to set it.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+notrace void __kprobes site_change_flag(struct kprobe_site *site, u32 flag, bool set)
+{
+	u32 value = set ? flag : 0;
+	struct kprobe *p;
+
+	lockdep_assert_held(&kprobe_mutex);
+	WRITE_ONCE(site->kp.flags, (site->kp.flags & ~flag) | value);
+	guard(kprobe_links)();
+	/* Pairs with kprobe_disabled() of a hit that is still under way. */
+	list_for_each_entry(p, &site->kp.list, list)
+		WRITE_ONCE(p->flags, (p->flags & ~flag) | value);
+}
