@@ -400,7 +400,6 @@ bool kprobes_enabled(void);
 int kprobes_set_enabled(bool on);
 
 /* wait.c */
-bool kprobes_called_by_handler(void);
 bool kprobes_must_not_wait(void);
 void kprobes_wait_for_tasks(void);
 int kprobes_init_waits(void);

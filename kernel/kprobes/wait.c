@@ -57,18 +57,6 @@ static void kprobes_wait_for_unwatched_cpus(void)
 }
 
 /**
- * kprobes_called_by_handler() - Check for a handler that changes probes
- *
- * Context: Any.
- * Return: true in a handler, and in an interrupt in one.
- */
-bool kprobes_called_by_handler(void)
-{
-	guard(preempt_notrace)();
-	return kprobe_running();
-}
-
-/**
  * kprobes_must_not_wait() - Check for a caller that must not change probes
  *
  * Registration takes mutexes, and waits for handlers, for readers of RCU and for other
@@ -80,8 +68,13 @@ bool kprobes_called_by_handler(void)
  */
 bool kprobes_must_not_wait(void)
 {
-	return in_atomic() || irqs_disabled() || rcu_preempt_depth() ||
-	       kprobes_called_by_handler();
+	if (in_atomic() || irqs_disabled() || rcu_preempt_depth())
+		return true;
+	/* Preemption is off in a handler. Only where that is not counted, ask for the hit. */
+	if (IS_ENABLED(CONFIG_PREEMPT_COUNT))
+		return false;
+	guard(preempt_notrace)();
+	return kprobe_running();
 }
 
 /**
