@@ -281,17 +281,29 @@ static int kprobes_prepare_requests(struct kprobe_transaction *ta, struct list_h
 	return ta->err;
 }
 
+/* The number of the last registration. kprobe_mutex. */
+u32 kprobe_last_number;
+EXPORT_SYMBOL_IF_KUNIT(kprobe_last_number);
+
+/* Two numbers stand for no probe, in sites and in detours. */
+static u32 kprobe_next_number(void)
+{
+	do {
+		kprobe_last_number++;
+	} while (kprobe_last_number == KPROBE_NUMBER_NONE ||
+		 kprobe_last_number == KPROBE_NUMBER_NEVER);
+	return kprobe_last_number;
+}
+
 static void kprobes_link_requests(const struct kprobe_transaction *ta)
 {
-	static u32 last_number;		/* kprobe_mutex */
-
 	for (int i = 0; i < ta->num; i++) {
 		struct kprobe_request *req = &ta->reqs[i];
 		struct kprobe_site *site = req->site;
 		struct kprobe *p = req->p;
 
 		p->nmissed = 0;
-		p->number = ++last_number;
+		p->number = kprobe_next_number();
 		p->addr = site->kp.addr;
 		p->opcode = site->kp.opcode;
 		p->flags &= KPROBE_FLAG_DISABLED | KPROBE_FLAG_REENTRANT;

@@ -103,7 +103,7 @@ typedef int (*kprobe_break_handler_t)(struct kprobe *p, struct pt_regs *regs);
  * @ainsn:	The architecture's copy of the instruction, in a site only.
  * @flags:	KPROBE_FLAG_*. A caller may set only KPROBE_FLAG_DISABLED and
  *		KPROBE_FLAG_REENTRANT before registration.
- * @number:	The number of the registration, which is never reused.
+ * @number:	The number of the registration, which is reused only after 4 billion others.
  *
  * A caller clears the whole struct, sets the address and the handlers, and leaves
  * it alone from registration to the end of unregistration.

@@ -42,6 +42,12 @@ enum kprobe_site_state {
 	SITE_GONE,
 };
 
+/* Numbers that no registration has: @direct of a site, and a detour that never matches it. */
+#define KPROBE_NUMBER_NONE	0
+#define KPROBE_NUMBER_NEVER	U32_MAX
+
+extern u32 kprobe_last_number;
+
 /**
  * struct kprobe_site - Probed address
  * @only:	The only probe, if it is enabled and has a pre handler. Otherwise NULL:
@@ -49,7 +55,7 @@ enum kprobe_site_state {
  * @ops:	The ftrace_ops with which the site is armed, or NULL. It does not change
  *		while the site is armed, and only its calls are hits. Written under
  *		kprobe_mutex.
- * @direct:	The number of the probe in @only, or 0. Written under kprobe_mutex.
+ * @direct:	The number of the probe in @only, or KPROBE_NUMBER_NONE. Written under kprobe_mutex.
  * @has_post:	True if a probe has a post handler. Written under kprobe_mutex.
  * @missed_busy: The number of hits between kprobe_busy_begin() and kprobe_busy_end(). Hits
  *		that a probe has missed as a handler was running, and those in interrupts

@@ -60,7 +60,7 @@ static notrace void __kprobes site_update_handlers(struct kprobe_site *site)
 	}
 	/* Pairs with the address dependency in kprobe_call_pre_handlers(). */
 	smp_store_release(&site->only, only);
-	WRITE_ONCE(site->direct, only ? only->number : 0);
+	WRITE_ONCE(site->direct, only ? only->number : KPROBE_NUMBER_NONE);
 	WRITE_ONCE(site->has_post, site_has_post_handler(site));
 	if (site->has_post)
 		WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);

@@ -8,6 +8,7 @@
  */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
+#include <linux/kprobes_hit.h>
 #include <linux/sched.h>
 
 #include "actions.h"
@@ -113,6 +114,30 @@ static void optimized_probe_is_registered_disabled(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
 	ASSERT_OPTIMIZED(test, a);
 	EXPECT_CALL(test, TARGET, "a");
+}
+
+/* The numbers that stand for no probe, in sites and in detours, are left out. */
+static void numbers_of_registrations_wrap(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	struct kprobe *b = kpt_probe('b', TARGET->symbol);
+	u32 last = kprobe_last_number;
+
+	for (u32 skipped = 0; skipped < 4; skipped++) {
+		a->addr = NULL;
+		b->addr = NULL;
+		ASSERT_REGISTERED(test, b);
+		kprobe_last_number = U32_MAX - 3 + skipped;
+		ASSERT_REGISTERED(test, a);
+		ASSERT_OPTIMIZED(test, a);
+		EXPECT_CALL(test, TARGET, "ab");
+		KUNIT_EXPECT_NE(test, a->number, KPROBE_NUMBER_NONE);
+		KUNIT_EXPECT_NE(test, a->number, KPROBE_NUMBER_NEVER);
+		unregister_kprobe(b);
+		EXPECT_CALL(test, TARGET, "a");
+		unregister_kprobe(a);
+	}
+	kprobe_last_number = last;
 }
 
 static void probe_joins_an_optimized_one(struct kunit *test)
@@ -484,6 +509,7 @@ static struct kunit_case optprobes_cases[] = {
 	KUNIT_CASE(optimization_is_cancelled),
 	KUNIT_CASE(optimized_probe_is_disabled_and_enabled),
 	KUNIT_CASE(optimized_probe_is_registered_disabled),
+	KUNIT_CASE(numbers_of_registrations_wrap),
 	KUNIT_CASE(probe_joins_an_optimized_one),
 	KUNIT_CASE(first_probe_leaves_an_optimized_one),
 	KUNIT_CASE(optimized_probe_is_disabled_beside_others),

@@ -325,7 +325,7 @@ static void detour_fill_template(u8 *code, const kprobe_opcode_t *detour,
 	/* A signed displacement. */
 	put_unaligned_le32((u32)(offsetof(struct kprobe_site, direct) -
 				 offsetof(struct kprobe_site, kp)), code + template->direct);
-	put_unaligned_le32(site->direct ?: -1, code + template->number);
+	put_unaligned_le32(site->direct ?: KPROBE_NUMBER_NEVER, code + template->number);
 	put_unaligned((unsigned long)site->only, (unsigned long *)(code + template->probe));
 	detour_set_branch(code, detour, template->handler, handler);
 }
