@@ -123,12 +123,36 @@ static void site_is_unregistered(struct kunit *test)
 	EXPECT_CALL(test, place, "");
 }
 
+/* An oops in a handler leaves the hit set: that does not make all callers handlers. */
+static void hit_that_is_left_set_is_no_handler(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	struct kprobe *b = kpt_probe('b', TARGET->symbol);
+
+	if (!IS_ENABLED(CONFIG_PREEMPT_COUNT))
+		kunit_skip(test, "the kernel cannot tell");
+	ASSERT_REGISTERED(test, a);
+	migrate_disable();
+	raw_cpu_write(current_kprobe, site_at(a));
+	KUNIT_EXPECT_EQ(test, register_kprobe(b), 0);
+	KUNIT_EXPECT_EQ(test, disable_kprobe(b), 0);
+	KUNIT_EXPECT_EQ(test, enable_kprobe(b), 0);
+	unregister_kprobe(a);
+	KUNIT_EXPECT_FALSE(test, kpt_is_linked(a));
+	EXPECT_CALL(test, TARGET, "");
+	reset_current_kprobe();
+	migrate_enable();
+	KUNIT_EXPECT_EQ(test, b->nmissed, 1);
+	EXPECT_CALL(test, TARGET, "b");
+}
+
 static struct kunit_case kprobes_builtin_cases[] = {
 	KUNIT_CASE(busy_code_is_interrupted),
 	KUNIT_CASE_PARAM(function_entries_are_recognized, kpt_place_gen_params),
 	KUNIT_CASE(blacklisted_addresses_are_recognized),
 	KUNIT_CASE(listed_part_grows),
 	KUNIT_CASE_PARAM(site_is_unregistered, kpt_place_gen_params),
+	KUNIT_CASE(hit_that_is_left_set_is_no_handler),
 	{ }
 };
 

@@ -53,41 +53,8 @@ static void handler_cannot_change_probes(struct kunit *test)
 	EXPECT_CALL(test, OTHER_TARGET, "bd");
 }
 
-static int unregister_before(struct test_probe *p, struct pt_regs *regs)
-{
-	struct kprobe *c = &kpt_test_probe('c')->kp;
-
-	unregister_kprobe(c);
-	unregister_kprobes(&c, 1);
-	return 0;
-}
-
-/* As these functions return nothing, the kernel warns, once. */
-static void handler_cannot_unregister(struct kunit *test)
-{
-	struct kprobe *a = kpt_post_probe('a', TRACED->symbol);
-	struct kprobe *b = kpt_post_probe('b', TARGET->symbol);
-	struct kprobe *c = kpt_probe('c', OTHER_TARGET->symbol);
-
-	kpt_test_probe('a')->act = unregister_before;
-	kpt_test_probe('b')->act = unregister_before;
-	ASSERT_REGISTERED(test, a);
-	ASSERT_REGISTERED(test, b);
-	ASSERT_REGISTERED(test, c);
-	EXPECT_CALL(test, TRACED, "aA");
-	EXPECT_CALL(test, OTHER_TARGET, "c");
-	EXPECT_CALL(test, TARGET, "bB");
-	EXPECT_CALL(test, OTHER_TARGET, "c");
-	KUNIT_EXPECT_TRUE(test, kpt_is_linked(c));
-	KUNIT_EXPECT_NOT_NULL(test, c->addr);
-
-	unregister_kprobe(c);
-	EXPECT_CALL(test, OTHER_TARGET, "");
-}
-
 static struct kunit_case kprobes_deadlock_cases[] = {
 	KUNIT_CASE_PARAM(handler_cannot_change_probes, kpt_place_gen_params),
-	KUNIT_CASE(handler_cannot_unregister),
 	{ }
 };
 

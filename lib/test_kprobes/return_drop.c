@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Return probes that are unregistered where the caller must not wait, and freed at once, with
+ * calls in flight: no later hit or return touches them.
+ */
+#include <linux/preempt.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "drop.h"
+#include "hosts.h"
+#include "return_probes.h"
+#include "sleepers.h"
+
+static atomic_t late_calls;
+
+static int count_call(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	atomic_inc(&late_calls);
+	return 0;
+}
+
+static void drop_and_free(void *rp)
+{
+	guard(preempt)();
+	unregister_kretprobe(rp);
+	memset(rp, 0x5a, sizeof(struct kretprobe));
+	kfree(rp);
+}
+
+static struct kretprobe *create_return_probe(struct kunit *test, const struct host *host,
+					     int maxactive)
+{
+	struct kretprobe *rp = kzalloc(sizeof(*rp), GFP_KERNEL);
+	int err;
+
+	KUNIT_ASSERT_NOT_NULL(test, rp);
+	rp->kp.symbol_name = host->symbol;
+	rp->handler = count_call;
+	rp->maxactive = maxactive;
+	rp->data_size = 100;
+	err = register_kretprobe(rp);
+	if (err)
+		kfree(rp);
+	KUNIT_ASSERT_EQ(test, err, 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, drop_and_free, rp), 0);
+	return rp;
+}
+
+static void call_outlives_its_dropped_return_probe(struct kunit *test)
+{
+	const struct host *host = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', host->symbol);
+
+	for (unsigned int i = 0; i < 3; i++) {
+		struct kretprobe *older, *newer;
+
+		r->kp.addr = NULL;
+		older = create_return_probe(test, host, 0);
+		ASSERT_RETURN_PROBED(test, r);
+		newer = create_return_probe(test, host, 2);
+		kpt_start_sleepers(test, host, 3);
+		atomic_set(&late_calls, 0);
+		kunit_release_action(test, drop_and_free, older);
+		EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, "rR");
+		kunit_release_action(test, drop_and_free, newer);
+		if (i == 1)
+			unregister_kretprobe(r);
+		EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, i == 1 ? "" : "rR");
+		EXPECT_SLEEPERS_RETURN(test);
+		EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, i == 1 ? "" : "rR");
+		KUNIT_EXPECT_EQ(test, atomic_read(&late_calls), 0);
+		unregister_kretprobe(r);
+	}
+}
+
+/* Calls that are in flight without a handler to be called find the pool that is to go. */
+static void adaptive_pool_is_dropped_while_short(struct kunit *test)
+{
+	struct recursion recursion = { .host = HOST, .depth = 4 * kpt_initial_instances() };
+
+	for (unsigned int i = 0; i < 10; i++) {
+		struct kretprobe *rp = create_return_probe(test, HOST, 0);
+
+		EXPECT_VISIT(test, HOST, kpt_recurse_inside, &recursion, "");
+		kunit_release_action(test, drop_and_free, rp);
+	}
+}
+
+static void dropped_return_probe_is_used_again(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', place->symbol);
+
+	for (unsigned int i = 0; i < 3; i++) {
+		r->kp.addr = NULL;
+		ASSERT_RETURN_PROBED(test, r);
+		EXPECT_CALL(test, place, "rR");
+		scoped_guard(preempt) {
+			unregister_kretprobe(r);
+			unregister_kretprobe(r);
+		}
+		EXPECT_CALL(test, place, "");
+		if (i)
+			unregister_kretprobe(r);
+	}
+	KUNIT_EXPECT_FALSE(test, kpt_is_linked(&r->kp));
+	kpt_expect_restored_text(test);
+}
+
+static int drop_on_entry(struct test_kretprobe *p, struct kretprobe_instance *ri,
+			 struct pt_regs *regs)
+{
+	unregister_kretprobe(&kpt_test_kretprobe(p->data)->rp);
+	return 0;
+}
+
+static void drop_on_return(struct test_kretprobe *p, struct kretprobe_instance *ri,
+			   struct pt_regs *regs)
+{
+	unregister_kretprobe(&kpt_test_kretprobe(p->data)->rp);
+}
+
+/* By itself or by the other one, which is older: its entry handler is called later. */
+static void handler_drops_return_probe(struct kunit *test)
+{
+	static const char * const seen[] = { "srR", "sS", "srRS", "srR" };
+	const struct place *place = test->param_value;
+
+	for (unsigned int i = 0; i < 4; i++) {
+		bool on_return = i & 2, other = i & 1;
+		struct kretprobe *r = kpt_return_probe('r', place->symbol);
+		struct kretprobe *s = kpt_return_probe('s', place->symbol);
+		char dropper = on_return ? 'r' : 's';
+
+		r->kp.addr = NULL;
+		s->kp.addr = NULL;
+		ASSERT_RETURN_PROBED(test, r);
+		ASSERT_RETURN_PROBED(test, s);
+		kpt_test_kretprobe(dropper)->on_entry = on_return ? NULL : drop_on_entry;
+		kpt_test_kretprobe(dropper)->on_return = on_return ? drop_on_return : NULL;
+		kpt_test_kretprobe(dropper)->data = other == (dropper == 's') ? 'r' : 's';
+		if (OWN_RETURN_PROBES)
+			EXPECT_CALL(test, place, seen[i]);
+		else
+			KUNIT_EXPECT_EQ(test, kpt_call(place), place->result);
+		kpt_test_kretprobe(dropper)->on_entry = NULL;
+		kpt_test_kretprobe(dropper)->on_return = NULL;
+		EXPECT_CALL(test, place,
+			    kpt_test_kretprobe(dropper)->data == 'r' ? "sS" : "rR");
+		unregister_kretprobe(r);
+		unregister_kretprobe(s);
+	}
+}
+
+static struct kunit_case kretprobes_drop_cases[] = {
+	KUNIT_CASE_PARAM(call_outlives_its_dropped_return_probe, kpt_host_gen_params),
+	KUNIT_CASE(adaptive_pool_is_dropped_while_short),
+	KUNIT_CASE_PARAM(dropped_return_probe_is_used_again, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(handler_drops_return_probe, kpt_place_gen_params),
+	{ }
+};
+
+static struct kunit_suite kretprobes_drop_suite = {
+	.name = "kretprobes-drop",
+	.suite_init = kpt_start_return_suite,
+	.init = kpt_start_return_test,
+	.exit = kpt_end_return_test,
+	.test_cases = kretprobes_drop_cases,
+};
+
+kunit_test_suite(kretprobes_drop_suite);
