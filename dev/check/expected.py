@@ -8,6 +8,7 @@ with the wildcards of fnmatch), each with one expectation a line:
     may-skip NAME # REASON  the test is skipped in some runs
     xfail NAME # REASON     the test fails (a result with XFAIL or TODO)
     warning REGEX           the kernel prints, once, a warning whose head matches
+    warnings REGEX          the kernel prints that more than once
     may-warn REGEX # REASON the kernel prints, in some runs, this one line
 
 NAME is the test's name after the names of the enclosing tests, separated by slashes.
@@ -21,7 +22,7 @@ from pathlib import Path
 FILE = Path(__file__).resolve().parents[1] / "guest/expected"
 SECTION = re.compile(r"\[(.+)\]")
 TEST = re.compile(r"(skip|may-skip|xfail) (.+?) # (\S.*)")
-WARNING = re.compile(r"warning (\S.*)")
+WARNING = re.compile(r"warning(s?) (\S.*)")
 MAY_WARN = re.compile(r"may-warn (\S.*?) # \S.*")
 
 
@@ -32,6 +33,7 @@ class Expected:
         self.tests = {}         # {name: (kind, reason)}
         self.may_skip = set()   # names
         self.warnings = []
+        self.repeated = []      # may come again
         self.lines = []         # of may-warn
         here = False
         for number, line in enumerate(Path(file).read_text().split("\n"), 1):
@@ -50,7 +52,9 @@ class Expected:
                     self.lines.append(re.compile(match[1]))
             elif match := WARNING.fullmatch(line):
                 if here:
-                    self.warnings.append(re.compile(match[1]))
+                    regex = re.compile(match[2])
+                    self.warnings += [regex, regex] if match[1] else [regex]
+                    self.repeated += [regex] if match[1] else []
             else:
                 raise SystemExit(f"{file}:{number}: not an expectation: {line}")
 
