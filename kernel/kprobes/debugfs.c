@@ -21,37 +21,19 @@ void *kprobe_shown_addr(struct seq_file *m, unsigned long addr)
 
 /**
  * struct kprobe_list_place - Position from which a reader of the list continues
- * @pos:	The number of sites before it.
- * @addr:	The address of the site.
- * @same:	The number of earlier sites at @addr. Only the last site of an address
- *		can be one that is not gone.
+ * @pos:	The number of sites that @cursor has passed.
+ * @cursor:	The sites that have been shown.
  */
 struct kprobe_list_place {
 	loff_t pos;
-	unsigned long addr;
-	unsigned int same;
+	struct site_cursor cursor;
 };
 
-static struct kprobe_site *kprobe_list_site(const struct kprobe_list_place *place)
+static struct kprobe_site *kprobe_list_pass(struct kprobe_list_place *place,
+					    struct kprobe_site *site)
 {
-	struct kprobe_site *site = site_first_from(place->addr);
-
-	/* Some of the earlier ones may have been freed. */
-	for (unsigned int n = place->same;
-	     n && site && site_addr(site) == place->addr && site->state == SITE_GONE; n--)
-		site = site_next(site);
-	return site;
-}
-
-static struct kprobe_site *kprobe_list_advance(struct kprobe_list_place *place,
-					       struct kprobe_site *site)
-{
-	struct kprobe_site *next = site_next(site);
-
 	place->pos++;
-	place->same = next && site_addr(next) == site_addr(site) ? place->same + 1 : 0;
-	place->addr = next ? site_addr(next) : ULONG_MAX;
-	return next;
+	return site_pass(&place->cursor, site);
 }
 
 static void *kprobe_list_start(struct seq_file *m, loff_t *pos)
@@ -62,16 +44,16 @@ static void *kprobe_list_start(struct seq_file *m, loff_t *pos)
 	mutex_lock(&kprobe_mutex);
 	if (place->pos > *pos)
 		*place = (struct kprobe_list_place){ };
-	site = kprobe_list_site(place);
+	site = site_at(&place->cursor);
 	while (site && place->pos < *pos)
-		site = kprobe_list_advance(place, site);
+		site = kprobe_list_pass(place, site);
 	return site;
 }
 
 static void *kprobe_list_next(struct seq_file *m, void *site, loff_t *pos)
 {
 	++*pos;
-	return kprobe_list_advance(m->private, site);
+	return kprobe_list_pass(m->private, site);
 }
 
 static void kprobe_list_stop(struct seq_file *m, void *site)

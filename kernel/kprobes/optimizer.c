@@ -610,31 +610,29 @@ void optimizer_site_left(unsigned long addr)
 
 /* ------------------------------------------------------ unsuitable detours */
 
-/* Unoptimise the next sites from @addr on that deserve another detour. False if none is left. */
-static bool optimizer_renew_some(unsigned long *addr)
+/* Unoptimise the next sites that deserve another detour. Returns false if none is left. */
+static bool optimizer_renew_some(struct site_cursor *cursor)
 {
-	struct kprobe_site *site;
+	struct kprobe_site *site, *next;
 	LIST_HEAD(batch);
 
 	guard(mutex)(&kprobe_mutex);
-	site = site_first_from(*addr);
-	for (int i = 0; site && i < SITES_AT_A_TIME; i++, site = site_next(site)) {
-		if (site->state == SITE_JUMP && !arch_detour_suits(&site->op))
-			site_add_to_batch(site, &batch);
-	}
-	*addr = site ? site_addr(site) : 0;
+	next = site_at(cursor);
+	for (int i = 0; next && i < SITES_AT_A_TIME; i++, next = site_pass(cursor, next))
+		if (next->state == SITE_JUMP && !arch_detour_suits(&next->op))
+			site_add_to_batch(next, &batch);
 	unoptimize_unsuitable(&batch);
 	list_for_each_entry(site, &batch, batch)
 		optimizer_consider(site);
 	sites_leave_batch(&batch);
-	return *addr;
+	return next;
 }
 
 static void optimizer_renew(struct work_struct *work)
 {
-	unsigned long addr = 0;
+	struct site_cursor cursor = { };
 
-	while (optimizer_renew_some(&addr))
+	while (optimizer_renew_some(&cursor))
 		cond_resched_tasks_rcu_qs();
 }
 

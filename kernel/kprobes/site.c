@@ -233,14 +233,26 @@ static void site_table_shrink(void)
 		site_table_resize(table->live + 1);
 }
 
-static bool site_precedes(struct rb_node *a, const struct rb_node *b)
+/* At one address there may be any number of sites that are gone. */
+static bool site_is_before(const struct kprobe_site *site, const struct site_cursor *cursor)
 {
-	return site_addr(rb_entry(a, struct kprobe_site, node)) <
-	       site_addr(rb_entry(b, struct kprobe_site, node));
+	if (site_addr(site) != cursor->addr)
+		return site_addr(site) < cursor->addr;
+	return (unsigned long)site < cursor->site;
 }
 
-/* site_first_from() - The site with the lowest address from @addr on, or NULL */
-struct kprobe_site *site_first_from(unsigned long addr)
+static bool site_precedes(struct rb_node *a, const struct rb_node *b)
+{
+	const struct kprobe_site *other = rb_entry(b, struct kprobe_site, node);
+
+	return site_is_before(rb_entry(a, struct kprobe_site, node), &(struct site_cursor){
+		.addr = site_addr(other),
+		.site = (unsigned long)other,
+	});
+}
+
+/* site_at() - The first site that a cursor has not passed, or NULL */
+struct kprobe_site *site_at(const struct site_cursor *cursor)
 {
 	struct kprobe_site *site, *found = NULL;
 	struct rb_node *node = site_tree.rb_node;
@@ -248,7 +260,7 @@ struct kprobe_site *site_first_from(unsigned long addr)
 	lockdep_assert_held(&kprobe_mutex);
 	while (node) {
 		site = rb_entry(node, struct kprobe_site, node);
-		if (site_addr(site) < addr) {
+		if (site_is_before(site, cursor)) {
 			node = node->rb_right;
 		} else {
 			found = site;
@@ -256,6 +268,20 @@ struct kprobe_site *site_first_from(unsigned long addr)
 		}
 	}
 	return found;
+}
+
+/* site_pass() - Move a cursor past @site; returns the next site, or NULL */
+struct kprobe_site *site_pass(struct site_cursor *cursor, struct kprobe_site *site)
+{
+	cursor->addr = site_addr(site);
+	cursor->site = (unsigned long)site + 1;
+	return site_next(site);
+}
+
+/* site_first_from() - The site with the lowest address from @addr on, or NULL */
+struct kprobe_site *site_first_from(unsigned long addr)
+{
+	return site_at(&(struct site_cursor){ .addr = addr });
 }
 
 /* site_next() - The site after @site in address order, or NULL */
