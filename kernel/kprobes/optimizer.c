@@ -361,6 +361,28 @@ static int kprobe_op_addr_cmp(void *unused, const struct list_head *a, const str
 }
 
 /*
+ * A debugger may have planted a breakpoint in the displaced text since the detour was made.
+ * It plants none while text_mutex is held.
+ */
+static void sites_recheck(struct list_head *ops)
+{
+	struct optimized_kprobe *op, *next;
+	struct kprobe_site *site;
+	int unfit;
+
+	lockdep_assert_held(&text_mutex);
+	list_for_each_entry_safe(op, next, ops, list) {
+		unfit = arch_check_optimized_kprobe(op);
+		if (!unfit)
+			continue;
+		site = site_of_op(op);
+		arch_use_detour(op, false);
+		site_set_state(site, SITE_ARMED);
+		site_refuse_jump(site, unfit);
+	}
+}
+
+/*
  * Write the jumps of some sites whose grace period has passed. Returns false if there was
  * none.
  */
@@ -376,14 +398,17 @@ static bool optimizer_finish_some(void)
 	list_for_each_entry_safe(op, next, &optimizer.optimizing, list) {
 		if (n++ == SITES_AT_A_TIME)
 			break;
-		site_set_state(site_of_op(op), SITE_JUMP);
-		site_change_flag(site_of_op(op), KPROBE_FLAG_OPTIMIZED, true);
-		if (!arch_detour_suits(op))
-			queue_delayed_work(system_unbound_wq, &renew_work, RENEW_DELAY);
 		list_move_tail(&op->list, &few);
 	}
 	guard(cpus_read_lock)();
 	guard(mutex)(&text_mutex);
+	sites_recheck(&few);
+	list_for_each_entry(op, &few, list) {
+		site_set_state(site_of_op(op), SITE_JUMP);
+		site_change_flag(site_of_op(op), KPROBE_FLAG_OPTIMIZED, true);
+		if (!arch_detour_suits(op))
+			queue_delayed_work(system_unbound_wq, &renew_work, RENEW_DELAY);
+	}
 	arch_optimize_kprobes(&few);
 	return true;
 }

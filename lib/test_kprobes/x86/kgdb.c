@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Breakpoints of the kernel's debugger in text that is to be probed. */
+#include <linux/cleanup.h>
 #include <linux/delay.h>
+#include <linux/kprobes_hit.h>
+#include <linux/preempt.h>
 
 #include <asm/text-patching.h>
 
@@ -89,9 +92,34 @@ static void breakpoint_is_not_displaced(struct kunit *test)
 	EXPECT_CALL(test, &debugged, "a");
 }
 
+/* It is set after the detour has been made, while the optimiser waits for tasks. */
+static void breakpoint_set_meanwhile_is_not_displaced(struct kunit *test)
+{
+	struct kprobe *a = debugged_probe('a', FIRST_OFFSET);
+	unsigned long end = jiffies + PATIENCE;
+	struct kprobe_site *site;
+
+	ASSERT_REGISTERED(test, a);
+	scoped_guard(preempt)
+		site = site_of(get_kprobe(a->addr));
+	while (READ_ONCE(site->state) != SITE_OPTIMIZING && time_before(jiffies, end))
+		usleep_range(1000, 2000);
+	KUNIT_ASSERT_EQ(test, site->state, SITE_OPTIMIZING);
+	set_breakpoint(test);
+	wait_for_kprobe_optimizer();
+	KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
+	KUNIT_EXPECT_EQ(test, *second_insn(), INT3_INSN_OPCODE);
+
+	kunit_release_action(test, remove_breakpoint, NULL);
+	EXPECT_CALL(test, &debugged, "a");
+	kpt_expect_optimized_on_retry(test, a);
+	EXPECT_CALL(test, &debugged, "a");
+}
+
 static struct kunit_case optprobes_x86_kgdb_cases[] = {
 	KUNIT_CASE(breakpoint_is_not_probed),
 	KUNIT_CASE_SLOW(breakpoint_is_not_displaced),
+	KUNIT_CASE_SLOW(breakpoint_set_meanwhile_is_not_displaced),
 	{ }
 };
 
