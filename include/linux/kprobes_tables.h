@@ -13,7 +13,7 @@ struct module;
 struct static_call_site;
 
 /**
- * struct text_tables - Text of the kernel or of a live module, and its tables
+ * struct text_tables - Text of the kernel or of a module, and its tables
  * @start:	Start of the text.
  * @size:	Size of the text in bytes.
  * @mod:	The module, or NULL for the kernel.

@@ -6,16 +6,20 @@
 #include "internal.h"
 
 #include <linux/kprobes_tables.h>
+#include <linux/limits.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
+#include <linux/xarray.h>
 
 /*
  * Text that may be probed: from the notification that a module is coming, when its
  * blacklist is added, to the notification that the module or its init text is
  * going. Outside of that time, the text of a module can be freed without a notification.
- * Protected by kprobe_mutex.
+ * An entry is the module, tagged until its tables are complete. Protected by kprobe_mutex.
  */
 static struct maple_tree known_text = MTREE_INIT(known_text, 0);
+
+#define TABLES_INCOMPLETE	1
 
 /**
  * module_check_text() - Check that an address is in text of a module that stays
@@ -35,8 +39,8 @@ int module_check_text(unsigned long addr)
 	if (!mod)
 		return -EINVAL;
 	/* The state changes without a lock, but not to freed text: that takes kprobe_mutex. */
-	return data_race(mod->state) != MODULE_STATE_GOING && mtree_load(&known_text, addr) == mod ?
-		0 : -ENOENT;
+	return data_race(mod->state) != MODULE_STATE_GOING &&
+	       xa_untag_pointer(mtree_load(&known_text, addr)) == mod ? 0 : -ENOENT;
 }
 
 #ifdef CONFIG_JUMP_LABEL
@@ -69,31 +73,32 @@ static void module_bugs(struct text_tables *tables, const struct module *mod)
 static void module_bugs(struct text_tables *tables, const struct module *mod) { }
 #endif
 
-static struct module *module_with_live_text(unsigned long addr)
+static struct module *module_with_tables(unsigned long addr)
 {
 	struct module *mod;
 
 	guard(preempt)();
 	mod = __module_text_address(addr);
 	/* As in module_check_text() */
-	return mod && data_race(mod->state) == MODULE_STATE_LIVE &&
+	return mod && data_race(mod->state) != MODULE_STATE_GOING &&
+	       mtree_load(&known_text, addr) == mod &&
 	       within_module_mem_type(addr, mod, MOD_TEXT) ? mod : NULL;
 }
 
 /**
- * module_text_tables() - Fill in the tables of a live module
+ * module_text_tables() - Fill in the tables of a module
  * @addr: An address in its text.
  * @tables: The result.
  *
- * The tables are sorted while the module is being loaded. While it is being unloaded,
- * all probes of its text are refused.
+ * The tables are sorted before the module's init function is called. While the module is
+ * being unloaded, all probes of its text are refused.
  *
  * Context: Process context, kprobe_mutex held.
  * Return: true if there is a module whose tables are complete.
  */
 bool module_text_tables(unsigned long addr, struct text_tables *tables)
 {
-	struct module *mod = module_with_live_text(addr);
+	struct module *mod = module_with_tables(addr);
 
 	if (!mod)
 		return false;
@@ -119,8 +124,9 @@ static unsigned long module_text_end(const struct module *mod, enum mod_mem_type
 static int module_add_text(struct module *mod, enum mod_mem_type type)
 {
 	unsigned long start = module_text_start(mod, type), end = module_text_end(mod, type);
+	void *entry = xa_tag_pointer(mod, TABLES_INCOMPLETE);
 
-	return start < end ? mtree_store_range(&known_text, start, end - 1, mod, GFP_KERNEL) : 0;
+	return start < end ? mtree_store_range(&known_text, start, end - 1, entry, GFP_KERNEL) : 0;
 }
 
 static void module_lose_text(const struct module *mod, enum mod_mem_type type)
@@ -148,13 +154,21 @@ static void module_come(struct module *mod)
 			mod->name);
 }
 
-/* The targets of the module's jumps are known only now. */
-static void module_optimize_sites(const struct module *mod)
+/*
+ * All users of the module's tables have sorted them, and have patched its text: so the
+ * targets of its jumps can be known. The entry in the tree gets its final value.
+ */
+static void module_complete_tables(struct module *mod)
 {
+	unsigned long start = module_text_start(mod, MOD_TEXT);
 	unsigned long end = module_text_end(mod, MOD_TEXT);
-	struct kprobe_site *site = site_first_in(module_text_start(mod, MOD_TEXT), end);
+	struct kprobe_site *site;
 
-	for (; site; site = site_next_in(site, end))
+	/* Not if there was no memory for the module's text in the tree. */
+	if (start == end || !mtree_load(&known_text, start) ||
+	    mtree_store_range(&known_text, start, end - 1, mod, GFP_KERNEL))
+		return;
+	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
 		optimizer_consider(site);
 }
 
@@ -169,7 +183,6 @@ static int kprobes_module_notify(struct notifier_block *nb, unsigned long state,
 		break;
 	case MODULE_STATE_LIVE:
 		module_lose_text(mod, MOD_INIT_TEXT);
-		module_optimize_sites(mod);
 		break;
 	case MODULE_STATE_GOING:
 		module_lose_text(mod, MOD_INIT_TEXT);
@@ -192,7 +205,22 @@ static struct notifier_block kprobes_module_nb = {
 	.priority = 3,
 };
 
+static int kprobes_module_notify_last(struct notifier_block *nb, unsigned long state, void *data)
+{
+	guard(mutex)(&kprobe_mutex);
+	if (state == MODULE_STATE_COMING)
+		module_complete_tables(data);
+	return NOTIFY_DONE;
+}
+
+/* Run after all others, and right before the module's init function. */
+static struct notifier_block kprobes_module_last_nb = {
+	.notifier_call = kprobes_module_notify_last,
+	.priority = INT_MIN,
+};
+
 int __init kprobes_init_modules(void)
 {
-	return register_module_notifier(&kprobes_module_nb);
+	return register_module_notifier(&kprobes_module_nb) ?:
+	       register_module_notifier(&kprobes_module_last_nb);
 }

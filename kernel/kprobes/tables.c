@@ -122,8 +122,8 @@ static bool core_text_tables(struct text_tables *tables)
  * @tables: The result.
  *
  * Context: Process context, kprobe_mutex held.
- * Return: true if the address is in the kernel's text, or in that of a live module.
- *	Init text has no tables.
+ * Return: true if the address is in the kernel's text, or in that of a module whose tables
+ *	are complete. Init text has no tables.
  */
 bool text_tables_find(unsigned long addr, struct text_tables *tables)
 {

@@ -357,9 +357,9 @@ static void text_index_complete(struct text_index *index)
  * Context: Process, may sleep; kprobe_mutex is held. Takes text_mutex and
  *	    module_mutex.
  * Return: 1 if another step is needed; 0 if branches_check() can be called for this
- *	   text; -ENOMEM; -EINVAL if the text is neither the core kernel's nor a live
- *	   module's, is a livepatch's, or is init text: callers must try again once
- *	   a module that is being loaded is live.
+ *	   text; -ENOMEM; -EINVAL if the text is neither the core kernel's nor that of a
+ *	   module with complete tables, is a livepatch's, or is init text: callers must try
+ *	   again once the tables of a module that is being loaded are complete.
  */
 int branches_learn(unsigned long addr)
 {
