@@ -43,6 +43,9 @@
 #define RETRY_DELAY	(5 * HZ)
 #define RETRY_DELAY_MAX	(320 * HZ)
 
+/* How long the analysis of texts is kept after its last use. It takes an eighth of a text. */
+#define FORGET_DELAY	(5 * HZ)
+
 static struct {
 	/*
 	 * The knob debug.kprobes-optimization. Written under kprobe_mutex. Its sysctl reads
@@ -83,6 +86,9 @@ static DECLARE_DELAYED_WORK(optimizer_work, optimizer_run);
 
 static void optimizer_retry(struct work_struct *work);
 static DECLARE_DELAYED_WORK(retry_work, optimizer_retry);
+
+static void optimizer_forget(struct work_struct *work);
+static DECLARE_DELAYED_WORK(forget_work, optimizer_forget);
 
 static void optimizer_renew(struct work_struct *work);
 static DECLARE_DELAYED_WORK(renew_work, optimizer_renew);
@@ -139,6 +145,17 @@ int __weak arch_learn_text(unsigned long addr)
  * Context: Process context, kprobe_mutex held.
  */
 void __weak arch_forget_text(const struct module *mod)
+{
+}
+
+/**
+ * arch_forget_texts() - Drop all that arch_learn_text() found
+ *
+ * It is called when that has not been needed for a while.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void __weak arch_forget_texts(void)
 {
 }
 
@@ -267,13 +284,25 @@ static void optimizer_retry(struct work_struct *work)
 	optimizer_kick();
 }
 
+static void optimizer_forget(struct work_struct *work)
+{
+	guard(mutex)(&kprobe_mutex);
+	arch_forget_texts();
+}
+
+static int optimizer_learn_text(const struct kprobe_site *site)
+{
+	mod_delayed_work(system_unbound_wq, &forget_work, FORGET_DELAY);
+	return arch_learn_text(site_addr(site));
+}
+
 /*
  * Analyse the text of the first candidate. Returns false if the analysis needs further
  * calls.
  */
 static bool site_learn_text(struct kprobe_site *site)
 {
-	int more = arch_learn_text(site_addr(site));
+	int more = optimizer_learn_text(site);
 
 	if (more > 0)
 		return false;
@@ -770,7 +799,7 @@ bool optimizer_try_jump(struct kprobe_site *site, const char **no_jump)
 	*no_jump = "disabled";
 	if (!optimizer.allowed)
 		return true;
-	unfit = arch_learn_text(site_addr(site));
+	unfit = optimizer_learn_text(site);
 	if (unfit > 0)
 		return false;
 	/*

@@ -471,8 +471,8 @@ bool branches_reach(unsigned long addr, unsigned int size, unsigned long text)
 }
 
 /**
- * branches_forget() - Free the index of a module that is being unloaded
- * @mod: The module.
+ * branches_forget() - Free the index of a module that is being unloaded, or all indices
+ * @mod: The module, or NULL for all. They are built again when they are needed.
  *
  * Context: Process, may sleep; kprobe_mutex is held.
  */
@@ -481,7 +481,7 @@ void branches_forget(const struct module *mod)
 	struct text_index *index, *next;
 
 	list_for_each_entry_safe(index, next, &text_indices, list) {
-		if (index->tables.mod != mod)
+		if (mod && index->tables.mod != mod)
 			continue;
 		list_del(&index->list);
 		text_index_free(index);

@@ -638,6 +638,12 @@ void arch_forget_text(const struct module *mod)
 	branches_forget(mod);
 }
 
+void arch_forget_texts(void)
+{
+	branches_forget(NULL);
+}
+EXPORT_SYMBOL_IF_KUNIT(arch_forget_texts);
+
 /* ----------------------------------------------------------------- jumps */
 
 /* Write the jump at a site to @jump. Returns its size. */
