@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Probes at the instructions that a jump displaces come and go. */
+#include "../../../kernel/kprobes/internal.h"
+
+#include <linux/cleanup.h>
+#include <linux/rcupdate.h>
 #include <linux/string.h>
 
 #include <asm/text-patching.h>
@@ -74,6 +78,30 @@ static void probe_in_front_of_an_optimized_one(struct kunit *test)
 	}
 }
 
+/*
+ * A struct kprobe is in the data of the test's module. Its address, of an instruction that a
+ * jump displaces, is not that of a branch target, and is not when it is unregistered either.
+ */
+static void address_of_a_probe_is_no_target(struct kunit *test)
+{
+	struct kprobe *a = kpt_frame_probe('a', 0), *b = kpt_frame_probe('b', 1);
+
+	b->flags = KPROBE_FLAG_DISABLED;
+	ASSERT_REGISTERED(test, b);
+	for (unsigned int i = 0; i < 2; i++) {
+		scoped_guard(mutex, &kprobe_mutex)
+			arch_forget_texts();
+		a->addr = NULL;
+		ASSERT_REGISTERED(test, a);
+		ASSERT_OPTIMIZED(test, a);
+		EXPECT_CALL(test, &kpt_frame_place, "a");
+		unregister_kprobe(a);
+		unregister_kprobe(b);
+		synchronize_rcu_tasks();	/* the site and its detour are freed */
+		synchronize_rcu_tasks();
+	}
+}
+
 /* Each probe blocks the jumps of the probes in front of it. */
 static void all_neighbours_are_probed(struct kunit *test)
 {
@@ -143,6 +171,7 @@ static void neighbour_is_at_the_last_byte(struct kunit *test)
 static struct kunit_case optprobes_x86_neighbours_cases[] = {
 	KUNIT_CASE_SLOW(neighbour_comes_and_goes),
 	KUNIT_CASE_SLOW(probe_in_front_of_an_optimized_one),
+	KUNIT_CASE(address_of_a_probe_is_no_target),
 	KUNIT_CASE(all_neighbours_are_probed),
 	KUNIT_CASE(neighbour_is_at_the_last_byte),
 	{ }
@@ -150,7 +179,7 @@ static struct kunit_case optprobes_x86_neighbours_cases[] = {
 
 static struct kunit_suite optprobes_x86_neighbours_suite = {
 	.name = "optprobes-x86-neighbours",
-	.suite_init = kpt_start_jump_suite,
+	.suite_init = kpt_start_return_suite,
 	.init = kpt_start_return_test,
 	.exit = kpt_end_return_test,
 	.test_cases = optprobes_x86_neighbours_cases,

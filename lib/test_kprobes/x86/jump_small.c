@@ -174,7 +174,7 @@ static struct kunit_case optprobes_x86_small_cases[] = {
 
 static struct kunit_suite optprobes_x86_small_suite = {
 	.name = "optprobes-x86-small",
-	.suite_init = kpt_start_jump_suite,
+	.suite_init = kpt_start_return_suite,
 	.init = start_small_test,
 	.exit = kpt_end_return_test,
 	.test_cases = optprobes_x86_small_cases,

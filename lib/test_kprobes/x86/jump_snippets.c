@@ -345,19 +345,3 @@ int kpt_use_small_detours(struct kunit *test)
 	kprobe_max_large_detours = 0;
 	return kunit_add_action_or_reset(test, restore_large_detours, NULL);
 }
-
-/*
- * Have the optimiser scan for branch targets now. Later, probes of the tests are in the
- * module's data, and an address in data counts as a target if it is inside a function.
- */
-int kpt_start_jump_suite(struct kunit_suite *suite)
-{
-	struct kprobe early = { .symbol_name = OTHER_TARGET->symbol };
-	int err = register_kprobe(&early);
-
-	if (err)
-		return err;
-	wait_for_kprobe_optimizer();
-	unregister_kprobe(&early);
-	return kpt_start_return_suite(suite);
-}

@@ -125,7 +125,7 @@ static struct kunit_case optprobes_x86_kgdb_cases[] = {
 
 static struct kunit_suite optprobes_x86_kgdb_suite = {
 	.name = "optprobes-x86-kgdb",
-	.suite_init = kpt_start_jump_suite,
+	.suite_init = kpt_start_return_suite,
 	.init = kpt_start_return_test,
 	.exit = kpt_end_return_test,
 	.test_cases = optprobes_x86_kgdb_cases,

@@ -9,7 +9,8 @@
  * counts as one.
  *
  * Targets are: what scan.c finds in functions, starts of symbols, targets of jump labels
- * and of exception fixups, and words of data that may be addresses in the text.
+ * and of exception fixups, and words of data that may be addresses in the text, but for those
+ * of probes.
  */
 
 #include <linux/cleanup.h>
@@ -17,6 +18,7 @@
 #include <linux/ftrace.h>
 #include <linux/jump_label.h>
 #include <linux/kallsyms.h>
+#include <linux/kprobes.h>
 #include <linux/kprobes_tables.h>
 #include <linux/list.h>
 #include <linux/memory.h>
@@ -26,6 +28,7 @@
 #include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 
 #include <asm/alternative.h>
 #include <asm/nospec-branch.h>
@@ -259,6 +262,23 @@ static struct data_area core_data_area(enum learn_step what)
 	}
 }
 
+/*
+ * Nothing jumps to what the @addr of a struct kprobe says. Since its registration, @hlist is
+ * empty, and @list is empty or agrees with its neighbour.
+ */
+static bool is_address_of_probe(const unsigned long *word, const unsigned long *start)
+{
+	const unsigned long before = offsetof(struct kprobe, addr) / sizeof(*word);
+	const struct kprobe *p = (const void *)(word - before);
+	struct list_head *next, *back;
+
+	if (word - start < before || READ_ONCE_NOCHECK(p->hlist.next) ||
+	    READ_ONCE_NOCHECK(p->hlist.pprev))
+		return false;
+	next = READ_ONCE_NOCHECK(p->list.next);
+	return next && !get_kernel_nofault(back, &next->prev) && back == &p->list;
+}
+
 /* Add all words of data that are addresses in the text. They may change meanwhile. */
 static void text_index_learn_data(const struct text_index *index)
 {
@@ -266,9 +286,14 @@ static void text_index_learn_data(const struct text_index *index)
 	struct data_area area = mod ? module_data_area(mod, index->step) :
 				      core_data_area(index->step);
 	const unsigned long *word = area.start;
+	unsigned long addr;
 
-	for (; area.size >= sizeof(*word); area.size -= sizeof(*word), word++)
-		branch_map_add(&index->map, READ_ONCE_NOCHECK(*word));
+	for (; area.size >= sizeof(*word); area.size -= sizeof(*word), word++) {
+		addr = READ_ONCE_NOCHECK(*word);
+		if (addr - index->map.start < index->map.size &&
+		    !is_address_of_probe(word, area.start))
+			branch_map_add(&index->map, addr);
+	}
 }
 
 static bool is_in_array(unsigned long addr, const void *array, size_t size)
