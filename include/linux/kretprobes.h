@@ -92,7 +92,8 @@ struct kretprobe_instance {
  * @total:	The number of all instances.
  * @adaptive:	True if more are allocated when they run short.
  * @is_short:	True while @short_node is linked.
- * @short_node:	Entry in the list of pools that have run short.
+ * @retry_delay: How long it waits for memory, in jiffies, or 0.
+ * @short_node:	Entry in the list of pools that have run short, or of those that wait.
  * @dropped_node: Entry in the list of pools whose return probes could not wait.
  * @data_size:	That of the return probe.
  * @users:	Chunks that have not been freed, plus one for the return probe.
@@ -105,6 +106,7 @@ struct kretprobe_pool {
 	unsigned int total;
 	bool adaptive;
 	bool is_short;
+	unsigned int retry_delay;
 	struct llist_node short_node;
 	struct llist_node dropped_node;
 	size_t data_size;

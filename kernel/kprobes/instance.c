@@ -7,7 +7,8 @@
  * <linux/kprobes_hit.h>. This file has the slow path, from and to the chunks.
  *
  * A pool without a fixed size adds a chunk as large as all earlier ones when three
- * quarters of its instances are taken, those in the caches of CPUs included.
+ * quarters of its instances are taken, those in the caches of CPUs included. If there is
+ * no memory for it, that is tried again later.
  *
  * Unregistration: kretprobe_pool_stop() cuts off new users. A grace period waits for
  * users that saw the return probe. kretprobe_pool_put() releases the instances that
@@ -17,33 +18,54 @@
  */
 #include "internal.h"
 
+#include <linux/align.h>
+#include <linux/atomic.h>
 #include <linux/irq_work.h>
 #include <linux/kprobes_hit.h>
 #include <linux/llist.h>
 #include <linux/minmax.h>
-#include <linux/objpool.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-/* No workload has more calls in flight. */
-#define MAX_INSTANCES	1000000
+#include <kunit/visibility.h>
+
+/* The most instances of a pool without a fixed size: no workload has more calls in flight. */
+VISIBLE_IF_KUNIT unsigned int kretprobe_max_instances = 1000000;
+EXPORT_SYMBOL_IF_KUNIT(kretprobe_max_instances);
+
+/* How long a pool that got no memory waits, in jiffies. It doubles with each failure. */
+#define RETRY_DELAY	(HZ / 10U)
+#define RETRY_DELAY_MAX	(30U * HZ)
+
+/* A call that is missed is better than a task that the OOM killer kills. */
+#define POOL_GFP	(GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN)
 
 /**
  * struct kretprobe_chunk - Instances that were allocated together
  * @next:	The previous chunk of the pool.
  * @pool:	The pool that the chunk belongs to.
- * @objects:	The instances that are free and not in a cache.
+ * @users:	The number of instances that have not been released.
+ * @size:	The size of an instance in bytes.
+ * @free:	The instances that are free and not in a cache: a stack. The lower half is the
+ *		number of the top one, from 1 on, or 0. An instance has the number of the
+ *		next one in its @fp. The upper half is changed by each operation: so one that
+ *		was interrupted, in whatever context, does not take a top that has come back
+ *		for the one that it saw.
+ * @instances:	The instances.
  */
 struct kretprobe_chunk {
 	struct kretprobe_chunk *next;
 	struct kretprobe_pool *pool;
-	struct objpool_head objects;
+	refcount_t users;
+	unsigned int size;
+	atomic64_t free;
+	u64 instances[];
 };
 
 /*
- * Work for process context: pools that are to grow, and instances that could not be
- * released in the context in which their calls returned.
+ * Work for process context: pools that are to grow, and instances of stopped pools whose
+ * calls have returned.
  */
 static LLIST_HEAD(kretprobe_short_pools);
 static LLIST_HEAD(kretprobe_returned_instances);
@@ -54,8 +76,14 @@ static LLIST_HEAD(kretprobe_dropped_pools);
 static DEFINE_PER_CPU(struct kretprobe_instance *, empty_cache);
 static struct kretprobe_pool empty_pool = { .cache = &empty_cache };
 
+/* Pools that got no memory. */
+static LLIST_HEAD(kretprobe_starved_pools);
+
 static void kretprobe_pool_work(struct work_struct *work);
 static DECLARE_WORK(kretprobe_work, kretprobe_pool_work);
+
+static void kretprobe_retry_work(struct work_struct *work);
+static DECLARE_DELAYED_WORK(kretprobe_retry, kretprobe_retry_work);
 
 static void kretprobe_schedule_work(struct irq_work *work)
 {
@@ -79,6 +107,47 @@ static __always_inline bool kretprobe_push_node(struct llist_node *node, struct 
 	return !first;
 }
 
+/* -------------------------------------------- free instances of a chunk */
+
+static __always_inline struct kretprobe_instance *
+kretprobe_chunk_instance(struct kretprobe_chunk *chunk, u32 number)
+{
+	return (void *)chunk->instances + (size_t)(number - 1) * chunk->size;
+}
+
+/* What @free of a chunk becomes when @number is the new top. */
+static __always_inline s64 kretprobe_chunk_next(s64 free, u32 number)
+{
+	return ((free >> 32) + 1) << 32 | number;
+}
+
+static __always_inline struct kretprobe_instance *
+kretprobe_chunk_pop(struct kretprobe_chunk *chunk)
+{
+	s64 old = atomic64_read(&chunk->free), new;
+	struct kretprobe_instance *ri;
+
+	do {
+		if (!(u32)old)
+			return NULL;
+		ri = kretprobe_chunk_instance(chunk, old);
+		new = kretprobe_chunk_next(old, (unsigned long)READ_ONCE(ri->fp));
+	} while (!atomic64_try_cmpxchg(&chunk->free, &old, new));
+	return ri;
+}
+
+static __always_inline void kretprobe_chunk_push(struct kretprobe_chunk *chunk,
+						 struct kretprobe_instance *ri)
+{
+	u32 number = (u32)((void *)ri - (void *)chunk->instances) / chunk->size + 1;
+	s64 old = atomic64_read(&chunk->free);
+
+	do {
+		/* Another task may walk over the instance: it only compares this. */
+		WRITE_ONCE(ri->fp, (void *)(unsigned long)(u32)old);
+	} while (!atomic64_try_cmpxchg(&chunk->free, &old, kretprobe_chunk_next(old, number)));
+}
+
 /* ------------------------------------------------- allocation and release */
 
 static void kretprobe_pool_unref(struct kretprobe_pool *pool)
@@ -89,57 +158,40 @@ static void kretprobe_pool_unref(struct kretprobe_pool *pool)
 	kfree(pool);
 }
 
-static int kretprobe_chunk_release(struct objpool_head *objects, void *context)
+/* Drop @count instances, which nobody uses any more. */
+static void kretprobe_chunk_drop(struct kretprobe_chunk *chunk, unsigned int count)
 {
-	struct kretprobe_chunk *chunk = context;
-
+	if (!count || !refcount_sub_and_test(count, &chunk->users))
+		return;
 	kretprobe_pool_unref(chunk->pool);
-	kfree(chunk);
-	return 0;
-}
-
-static int kretprobe_instance_init(void *object, void *context)
-{
-	struct kretprobe_instance *ri = object;
-
-	ri->chunk = context;
-	ri->pool = ri->chunk->pool;
-	/* NULL if the probe is unregistered while its pool grows: then no hit comes. */
-	ri->rp = READ_ONCE(ri->pool->rp);
-	return 0;
-}
-
-/*
- * objpool calculates the bytes for a CPU as an int: its instances, and up to two pointers
- * for each instance of the chunk.
- */
-static bool kretprobe_chunk_is_too_large(int count, size_t data_size)
-{
-	int each = sizeof(struct kretprobe_instance) + data_size + 3 * sizeof(void *), size;
-
-	return check_mul_overflow(count, each, &size);
+	kvfree(chunk);
 }
 
 static int kretprobe_pool_add_chunk(struct kretprobe_pool *pool, unsigned int count)
 {
+	size_t size = ALIGN(sizeof(struct kretprobe_instance) + pool->data_size, sizeof(u64));
+	size_t bytes = size_add(sizeof(struct kretprobe_chunk), size_mul(count, size));
 	struct kretprobe_chunk *chunk;
-	int err;
+	struct kretprobe_instance *ri;
 
-	if (kretprobe_chunk_is_too_large(count, pool->data_size))
-		return -ENOMEM;
-	chunk = kzalloc(sizeof(*chunk), GFP_KERNEL);
+	/* kretprobe_chunk_push() calculates with 32 bits. */
+	chunk = bytes <= INT_MAX ? kvzalloc(bytes, POOL_GFP) : NULL;
 	if (!chunk)
 		return -ENOMEM;
 	chunk->pool = pool;
 	chunk->next = pool->chunks;
-	err = objpool_init(&chunk->objects, count,
-			   sizeof(struct kretprobe_instance) + pool->data_size,
-			   GFP_KERNEL | __GFP_NOWARN, chunk, kretprobe_instance_init,
-			   kretprobe_chunk_release);
-	if (err) {
-		kfree(chunk);
-		return err;
+	chunk->size = size;
+	refcount_set(&chunk->users, count);
+	for (u32 number = 1; number <= count; number++) {
+		ri = kretprobe_chunk_instance(chunk, number);
+		ri->chunk = chunk;
+		ri->pool = pool;
+		/* NULL if the probe is unregistered while its pool grows: then no hit comes. */
+		ri->rp = READ_ONCE(pool->rp);
+		ri->fp = (void *)(unsigned long)(number + 1);
 	}
+	ri->fp = NULL;
+	atomic64_set(&chunk->free, 1);
 	refcount_inc(&pool->users);
 	WRITE_ONCE(pool->total, pool->total + count);
 	/* Pairs with the address dependency in kretprobe_take_from_chunks(). */
@@ -200,27 +252,26 @@ void kretprobe_pools_flush(void)
 {
 	irq_work_sync(&kretprobe_irq_work);
 	flush_work(&kretprobe_work);
-}
-
-static void kretprobe_instance_drop(struct kretprobe_instance *ri)
-{
-	objpool_drop(ri, &ri->chunk->objects);
+	flush_delayed_work(&kretprobe_retry);
 }
 
 static void kretprobe_pool_free(struct kretprobe_pool *pool)
 {
 	struct kretprobe_chunk *chunk, *next;
+	unsigned int unused;
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
 		struct kretprobe_instance *ri = *per_cpu_ptr(pool->cache, cpu);
 
 		if (ri)
-			kretprobe_instance_drop(ri);
+			kretprobe_chunk_push(ri->chunk, ri);
 	}
 	for (chunk = pool->chunks; chunk; chunk = next) {
 		next = chunk->next;
-		objpool_fini(&chunk->objects);
+		for (unused = 0; kretprobe_chunk_pop(chunk); unused++)
+			;
+		kretprobe_chunk_drop(chunk, unused);
 	}
 	kretprobe_pool_unref(pool);
 }
@@ -282,12 +333,19 @@ void kretprobe_pools_release(void)
 
 static void kretprobe_pool_grow(struct kretprobe_pool *pool)
 {
-	/*
-	 * Pairs with kretprobe_pool_stop(). If memory is short, the next hit that finds the
-	 * pool short asks again.
-	 */
-	if (READ_ONCE(pool->rp) && pool->total < MAX_INSTANCES)
-		kretprobe_pool_add_chunk(pool, pool->total);
+	unsigned int max = READ_ONCE(kretprobe_max_instances);
+	unsigned int room = max - min(max, pool->total), count = min(pool->total, room);
+
+	/* Pairs with kretprobe_pool_stop(). */
+	if (READ_ONCE(pool->rp) && count && kretprobe_pool_add_chunk(pool, count)) {
+		pool->retry_delay = clamp(2 * pool->retry_delay, RETRY_DELAY, RETRY_DELAY_MAX);
+		llist_add(&pool->short_node, &kretprobe_starved_pools);
+		schedule_delayed_work(&kretprobe_retry, pool->retry_delay);
+		return;
+	}
+	pool->retry_delay = 0;
+	if (count == room)
+		WRITE_ONCE(pool->adaptive, false);
 	/*
 	 * Pairs with the xchg() in kretprobe_pool_ran_short(): a hit that sees this links
 	 * @short_node again, which must not be before the work has read it.
@@ -295,38 +353,37 @@ static void kretprobe_pool_grow(struct kretprobe_pool *pool)
 	smp_store_release(&pool->is_short, false);
 }
 
-static bool kretprobe_instance_push(struct kretprobe_instance *ri)
+static void kretprobe_pools_grow(struct llist_head *pools)
 {
-	guard(preempt)();
-	if (!get_kretprobe(ri))
-		return false;
-	atomic_dec(&ri->pool->taken);
-	objpool_push(ri, &ri->chunk->objects);
-	return true;
+	struct kretprobe_pool *pool, *next;
+
+	llist_for_each_entry_safe(pool, next, llist_del_all(pools), short_node)
+		kretprobe_pool_grow(pool);
+}
+
+static void kretprobe_retry_work(struct work_struct *work)
+{
+	kretprobe_pools_grow(&kretprobe_starved_pools);
 }
 
 static void kretprobe_pool_work(struct work_struct *work)
 {
-	struct llist_node *pools = llist_del_all(&kretprobe_short_pools);
 	struct llist_node *instances = llist_del_all(&kretprobe_returned_instances);
-	struct kretprobe_instance *ri, *next_ri;
-	struct kretprobe_pool *pool, *next;
+	struct kretprobe_instance *ri, *next;
 
-	llist_for_each_entry_safe(pool, next, pools, short_node)
-		kretprobe_pool_grow(pool);
+	kretprobe_pools_grow(&kretprobe_short_pools);
 	if (!instances)
 		return;
 	kprobes_wait_for_handlers();	/* and for those who read the lists of tasks */
-	llist_for_each_entry_safe(ri, next_ri, instances, llist)
-		if (!kretprobe_instance_push(ri))
-			kretprobe_instance_drop(ri);
+	llist_for_each_entry_safe(ri, next, instances, llist)
+		kretprobe_chunk_drop(ri->chunk, 1);
 }
 
 /* ------------------------------------------------------------- at a hit */
 
 static notrace void __kprobes kretprobe_pool_ran_short(struct kretprobe_pool *pool)
 {
-	if (!pool->adaptive || xchg(&pool->is_short, true))
+	if (!READ_ONCE(pool->adaptive) || xchg(&pool->is_short, true))
 		return;
 	if (kretprobe_push_node(&pool->short_node, &kretprobe_short_pools))
 		irq_work_queue(&kretprobe_irq_work);
@@ -340,7 +397,7 @@ kretprobe_take_from_chunks(struct kretprobe_pool *pool)
 	unsigned int total;
 
 	for (; chunk && !ri; chunk = chunk->next)
-		ri = objpool_pop(&chunk->objects);
+		ri = kretprobe_chunk_pop(chunk);
 	/* The pool may be growing. An old number makes it grow once more, at worst. */
 	total = READ_ONCE(pool->total);
 	if (ri && atomic_inc_return(&pool->taken) > total - total / 4)
@@ -382,9 +439,10 @@ static __always_inline void kretprobe_instance_put(struct kretprobe_instance *ri
 {
 	struct kretprobe_pool *pool = ri->pool;
 
-	if (likely(READ_ONCE(pool->rp) && !in_nmi())) {
+	/* Pairs with kretprobe_pool_stop(). */
+	if (likely(READ_ONCE(pool->rp))) {
 		atomic_dec(&pool->taken);
-		objpool_push(ri, &ri->chunk->objects);
+		kretprobe_chunk_push(ri->chunk, ri);
 		return;
 	}
 	if (kretprobe_push_node(&ri->llist, &kretprobe_returned_instances))
@@ -398,8 +456,7 @@ static __always_inline void kretprobe_instance_put(struct kretprobe_instance *ri
  * The functions called here may be return-probed. kprobe_running() is set so that this is
  * no hit, as the return from such a hit would call this function again.
  *
- * Context: Any. Preemption is off. An NMI may have interrupted another release to
- *	the same pool: only the list of released instances is safe then.
+ * Context: Any. Preemption is off.
  */
 void kretprobe_put_uncached(struct kretprobe_instance *ri)
 {

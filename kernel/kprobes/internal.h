@@ -294,6 +294,10 @@ static inline void arch_forget_text(const struct module *mod) { }
 int kretprobe_entered(struct kprobe *p, struct pt_regs *regs);
 
 /* instance.c, or rethook.c */
+#if IS_ENABLED(CONFIG_KUNIT)
+extern unsigned int kretprobe_max_instances;
+#endif
+
 int kretprobe_pool_create(struct kretprobe *rp);
 void kretprobe_pool_stop(struct kretprobe *rp);
 void kretprobe_pools_flush(void);

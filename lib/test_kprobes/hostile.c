@@ -515,13 +515,12 @@ static const struct limit limits[] = {
 	{ INT_MAX, 0, -ENOMEM },
 	{ INT_MAX, KRETPROBE_MAX_DATA_SIZE, -ENOMEM },
 	/*
-	 * The size of a CPU's instances does not fit in 32 bits. What is left of it is a size
-	 * that can be allocated.
+	 * The size of all instances does not fit in 32 bits. What is left of it is a size that
+	 * can be allocated.
 	 */
 	{ 1 << 20, KRETPROBE_MAX_DATA_SIZE, -ENOMEM, .per_cpu = true },
 	{ 1 << 21, 2000, -ENOMEM, .per_cpu = true },
 	{ 1 << 24, KRETPROBE_MAX_DATA_SIZE, -ENOMEM },
-	{ (1 << 24) + 1, 0, -ENOMEM },
 #endif
 };
 

@@ -169,8 +169,7 @@ static unsigned int tasks_until_pool_grows(struct kunit *test, const struct kret
 }
 
 /*
- * A pool that cannot grow misses calls, and counts them. It grows at a later call that
- * finds it short.
+ * A pool that cannot grow misses calls, and counts them. It grows a moment later.
  */
 static void memory_runs_out_when_pool_grows(struct kunit *test)
 {
@@ -209,7 +208,7 @@ static void memory_runs_out_when_pool_grows(struct kunit *test)
 		unregister_kretprobe(r);
 	}
 	kunit_info(test, "%u allocations were needed\n", refused);
-	KUNIT_EXPECT_GT(test, refused, 1);
+	KUNIT_EXPECT_GT(test, refused, 0);
 }
 
 static struct kunit_case kprobes_memory_work_cases[] = {

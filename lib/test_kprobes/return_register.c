@@ -226,8 +226,8 @@ static void refused_return_probe_leaves_no_instances(struct kunit *test)
 
 	if (!OWN_RETURN_PROBES)
 		kunit_skip(test, "rethook has the instances");
-	ASSERT_REGISTERED(test, kpt_probe('a', "objpool_init"));
-	ASSERT_REGISTERED(test, kpt_probe('b', "objpool_fini"));
+	ASSERT_REGISTERED(test, kpt_probe('a', "kretprobe_pool_create"));
+	ASSERT_REGISTERED(test, kpt_probe('b', "free_percpu"));
 	kpt_clear_journal();
 	KUNIT_EXPECT_EQ(test, register_kretprobes(both, 2), -EINVAL);
 	KUNIT_EXPECT_STREQ(test, kpt_journal, "aabb");

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Instances of return probes, while tasks sleep, migrate or exit in probed functions. */
+#include "../../kernel/kprobes/internal.h"
+
+#include <linux/atomic.h>
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/err.h>
+#include <linux/gfp.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/numa.h>
+#include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
@@ -154,6 +161,109 @@ static void pool_grows(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns),
 			ARRAY_SIZE(kpt_sleepers));
 }
+
+#ifndef CONFIG_KRETPROBE_ON_RETHOOK
+static atomic_t pool_works;
+
+static int count_pool_work(struct kprobe *kp, struct pt_regs *regs)
+{
+	atomic_inc(&pool_works);
+	return 0;
+}
+
+static void restore_max_instances(void *number)
+{
+	kretprobe_max_instances = (unsigned long)number;
+}
+
+/* It has exactly as many instances then. Calls that it misses queue no work any more. */
+static void pool_grows_to_its_maximum(struct kunit *test)
+{
+	unsigned int initial = kpt_initial_instances(), max = initial + initial / 2;
+	unsigned long old_max = kretprobe_max_instances;
+	struct kretprobe *r = kpt_return_probe('r', HOST->symbol);
+	struct kprobe *a = kpt_probe('a', "kretprobe_pool_work");
+
+	if (3 * max > ARRAY_SIZE(kpt_sleepers))
+		kunit_skip(test, "the pool has too many instances already");
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, restore_max_instances, (void *)old_max), 0);
+	kretprobe_max_instances = max;
+	a->pre_handler = count_pool_work;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_RETURN_PROBED(test, r);
+	for (unsigned int i = 0; i < 2 * max; i++) {
+		kpt_start_task(test, HOST, kpt_sleep_inside);
+		msleep(20);
+	}
+	KUNIT_EXPECT_EQ(test, 2 * max - r->nmissed, max);
+	atomic_set(&pool_works, 0);
+	kpt_start_sleepers(test, HOST, max);
+	msleep(100);
+	KUNIT_EXPECT_EQ(test, r->nmissed, 2 * max);
+	KUNIT_EXPECT_EQ(test, atomic_read(&pool_works), 0);
+	EXPECT_SLEEPERS_RETURN(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), max);
+}
+
+/* Instances take as much memory as they have bytes, on however many CPUs. */
+static void instances_take_memory_in_proportion(struct kunit *test)
+{
+	const unsigned int count = 200000, bytes = count * sizeof(struct kretprobe_instance);
+	struct kretprobe *r = kpt_return_probe('r', HOST->symbol);
+	struct sysinfo before, after;
+
+	r->maxactive = count;
+	si_meminfo(&before);
+	ASSERT_RETURN_PROBED(test, r);
+	si_meminfo(&after);
+	KUNIT_EXPECT_LT(test, (before.freeram - after.freeram) * PAGE_SIZE, bytes / 20 * 23);
+}
+
+#define MANY_INSTANCES	10000
+
+static atomic_t allocations, deadly_allocations;
+
+/* NUMA_NO_NODE has all bits set. */
+static bool has_gfp(struct pt_regs *regs, gfp_t gfp)
+{
+	u32 arg;
+
+	for (unsigned int n = 1; n < 4; n++) {
+		arg = regs_get_kernel_argument(regs, n);
+		if (arg != (u32)NUMA_NO_NODE && (arg & (__force u32)gfp) == (__force u32)gfp)
+			return true;
+	}
+	return false;
+}
+
+static int look_at_allocation(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (regs_get_kernel_argument(regs, 0) < MANY_INSTANCES * sizeof(void *))
+		return 0;
+	atomic_inc(&allocations);
+	if (!has_gfp(regs, GFP_KERNEL | __GFP_NORETRY))
+		atomic_inc(&deadly_allocations);
+	return 0;
+}
+
+/* If memory is short, calls are missed, but the OOM killer is not called. */
+static void instances_kill_no_task(struct kunit *test)
+{
+	struct kretprobe *r = kpt_return_probe('r', HOST->symbol);
+	struct kprobe *a = kpt_probe('a', "__kvmalloc_node_noprof");
+
+	if (!IS_ENABLED(CONFIG_X86_64))
+		kunit_skip(test, "arguments are not in registers");
+	a->pre_handler = look_at_allocation;
+	r->maxactive = MANY_INSTANCES;
+	ASSERT_REGISTERED(test, a);
+	atomic_set(&allocations, 0);
+	atomic_set(&deadly_allocations, 0);
+	ASSERT_RETURN_PROBED(test, r);
+	KUNIT_EXPECT_GT(test, atomic_read(&allocations), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&deadly_allocations), 0);
+}
+#endif
 
 static void call_in_flight_at_registration_is_not_seen(struct kunit *test)
 {
@@ -364,6 +474,11 @@ static struct kunit_case kretprobes_tasks_cases[] = {
 	KUNIT_CASE_PARAM(task_exits_in_a_probed_function, kpt_host_gen_params),
 	KUNIT_CASE_PARAM(maxactive_is_exact, kpt_host_gen_params),
 	KUNIT_CASE_PARAM(pool_grows, kpt_host_gen_params),
+#ifndef CONFIG_KRETPROBE_ON_RETHOOK
+	KUNIT_CASE_SLOW(pool_grows_to_its_maximum),
+	KUNIT_CASE(instances_take_memory_in_proportion),
+	KUNIT_CASE(instances_kill_no_task),
+#endif
 	KUNIT_CASE_PARAM(call_in_flight_at_registration_is_not_seen, kpt_host_gen_params),
 	KUNIT_CASE_PARAM(call_outlives_its_return_probe, kpt_host_gen_params),
 	KUNIT_CASE_PARAM(unregistering_waits_for_return_handlers, kpt_place_gen_params),
