@@ -129,11 +129,11 @@ static __always_inline struct kprobe_site *site_of(struct kprobe *kp)
  * @filled:	Slots that are not empty: sites and tombstones. kprobe_mutex.
  * @live:	Slots with a site. kprobe_mutex.
  * @rcu:	Defers freeing after the table has been replaced.
- * @slot:	A site is in the first free slot from its hash value on, so a search ends
- *		at an empty slot, and an erased site leaves a tombstone. An empty slot
- *		points to kprobe_nobody, whose address matches no search: a search that
- *		finds its site in one of the first two slots needs no test for it. The
- *		slot after the last one repeats the first one.
+ * @slot:	A site is in one of the slots from its hash value on, with none that is empty
+ *		between, so a search ends at an empty slot, and an erased site leaves a
+ *		tombstone. An empty slot points to kprobe_nobody, whose address matches no
+ *		search: a search that finds its site in one of the first two slots needs no
+ *		test for it. The slot after the last one repeats the first one.
  *
  * Invariant: at most a third of the slots is filled.
  */
@@ -168,8 +168,10 @@ static __always_inline struct kprobe *kprobe_find_near(const void *addr)
 	unsigned long i = kprobe_hash(table, addr);
 	struct kprobe *kp = rcu_dereference_raw(table->slot[i]);
 
-	if (unlikely(kp->addr != addr))
+	if (unlikely(kp->addr != addr)) {
+		smp_rmb();	/* see site_table_insert() */
 		kp = rcu_dereference_raw(table->slot[i + 1]);
+	}
 	return kp;
 }
 

@@ -9,7 +9,6 @@
  */
 #include "internal.h"
 
-#include <linux/gfp.h>
 #include <linux/init.h>
 #include <linux/kprobes_hit.h>
 #include <linux/log2.h>
@@ -22,13 +21,14 @@
 
 #include <kunit/visibility.h>
 
+/* A kilobyte. */
+#define TABLE_MIN_SIZE		64
+
 /*
- * A collision of two sites costs a hit of one of them a few more instructions. Small
- * tables are sparse: one site in a hundred collides among 1,000, one in seven
- * among 20,000.
+ * The least number of slots for a site. Fewer than one site in four is in its second slot
+ * then, which costs a hit of it four more instructions, and one in fifty is farther away.
  */
-#define TABLE_MIN_SIZE		8192
-#define TABLE_ROOMY_SIZE	65536
+#define TABLE_SLOTS_PER_SITE	3
 
 /* For empty slots, and for slots of erased sites. No text is at their addresses. */
 struct kprobe kprobe_nobody = {
@@ -89,16 +89,16 @@ EXPORT_SYMBOL_IF_KUNIT(get_kprobe);
 noinstr struct kprobe *kprobe_find_further(const void *addr)
 {
 	const struct kprobe_table *table = rcu_dereference_raw(kprobe_table);
-	unsigned long i = kprobe_hash(table, addr);
+	unsigned long i = kprobe_hash(table, addr) + 2;
 	struct kprobe *kp;
 
-	for (;;) {
-		kp = rcu_dereference_raw(table->slot[i]);
-		if (kp == &kprobe_nobody)
-			return NULL;
+	for (;; i++) {
+		smp_rmb();	/* see site_table_insert() */
+		kp = rcu_dereference_raw(table->slot[i & table->mask]);
 		if (kp->addr == addr)
 			return kp;
-		i = (i + 1) & table->mask;
+		if (kp == &kprobe_nobody)
+			return NULL;
 	}
 }
 
@@ -124,15 +124,28 @@ static bool is_site_entry(const struct kprobe *entry)
 	return entry != &kprobe_nobody && entry != &tombstone;
 }
 
+/*
+ * Sites that are in their first slot make room: they move to the next one. It is written before
+ * the slot that the site leaves. Who looks for the site reads the slots in the same order, with
+ * a barrier between, and does not miss it.
+ */
 static void site_table_insert(struct kprobe_table *table, struct kprobe *kp)
 {
-	unsigned int i = kprobe_hash(table, kp->addr);
+	unsigned int first = kprobe_hash(table, kp->addr), i = first, before;
+	struct kprobe *entry;
 
 	while (is_site_entry(table_entry(table, i)))
 		i = (i + 1) & table->mask;
 	if (table_entry(table, i) == &kprobe_nobody)
 		table->filled++;
 	table->live++;
+	for (; i != first; i = before) {
+		before = (i - 1) & table->mask;
+		entry = table_entry(table, before);
+		if (kprobe_hash(table, entry->addr) != before)
+			break;
+		table_set(table, i, entry);
+	}
 	table_set(table, i, kp);
 }
 
@@ -148,9 +161,7 @@ static void site_table_erase(struct kprobe_table *table, const struct kprobe *kp
 
 static unsigned long table_size(unsigned long sites)
 {
-	unsigned long size = max(4 * sites, min(64 * sites, TABLE_ROOMY_SIZE));
-
-	return max(roundup_pow_of_two(size), TABLE_MIN_SIZE);
+	return max(roundup_pow_of_two(TABLE_SLOTS_PER_SITE * sites), TABLE_MIN_SIZE);
 }
 
 /* In bytes, of a table with @size slots and the repeated one. */
@@ -159,28 +170,16 @@ static size_t table_bytes(unsigned long size)
 	return struct_size_t(struct kprobe_table, slot, size + 1);
 }
 
-/*
- * A little more than a power of two, of which kmalloc() would make the next one. Without an
- * MMU, is_vmalloc_addr() does not know what vmalloc() returns.
- */
+/* A little more than a power of two, of which kmalloc() would make the next one. */
 static struct kprobe_table *table_alloc(unsigned long size)
 {
-	struct kprobe_table *table = alloc_pages_exact(table_bytes(size), GFP_KERNEL |
-						       __GFP_NORETRY | __GFP_NOWARN);
-
-	if (!table && IS_ENABLED(CONFIG_MMU))
-		table = vmalloc(table_bytes(size));
-	return table;
+	return size > TABLE_MIN_SIZE ? vmalloc(table_bytes(size)) :
+				       kmalloc(table_bytes(size), GFP_KERNEL);
 }
 
 static void table_free_rcu(struct rcu_head *rcu)
 {
-	struct kprobe_table *table = container_of(rcu, struct kprobe_table, rcu);
-
-	if (is_vmalloc_addr(table))
-		vfree(table);
-	else
-		free_pages_exact(table, table_bytes(table->mask + 1UL));
+	kvfree(container_of(rcu, struct kprobe_table, rcu));
 }
 
 static int site_table_resize(unsigned int sites)
@@ -216,12 +215,10 @@ static int site_table_resize(unsigned int sites)
 int site_reserve(unsigned int count)
 {
 	struct kprobe_table *table = table_locked();
-	unsigned long size = table->mask + 1UL, sites = table->live + count;
 
-	/* When a third is filled, four lookups take one extra step on average. */
-	if (table->filled + count <= size / 3 && size >= min(32 * sites, TABLE_ROOMY_SIZE))
+	if (TABLE_SLOTS_PER_SITE * (table->filled + count) <= table->mask)
 		return 0;
-	return site_table_resize(sites);
+	return site_table_resize(table->live + count);
 }
 
 /* Shrink the table after most sites have gone. It may stay if memory is short. */

@@ -126,7 +126,7 @@ static void begin_watching(struct kunit *test)
 static void begin_watching_frees(struct kunit *test)
 {
 	static const char * const functions[] = {
-		"kfree", "kmem_cache_free", "free_pages_exact", "vfree", "execmem_free"
+		"kfree", "kmem_cache_free", "vfree", "execmem_free"
 	};
 
 	begin_watching(test);
@@ -241,7 +241,7 @@ static void old_hash_is_kept_for_its_readers(struct kunit *test)
 	unsigned long end = jiffies + PATIENCE;
 
 	begin_watching_frees(test);
-	watch_return(test, "alloc_pages_exact_noprof", NULL, see_hash);
+	watch_return(test, "vmalloc_noprof", NULL, see_hash);
 	/* The hash may be large enough until sites of earlier tests have been freed. */
 	while (!watch.object && time_before(jiffies, end)) {
 		KUNIT_ASSERT_EQ(test, register_kprobes(all, MANY), 0);
