@@ -8,6 +8,8 @@
 
 #include <asm/sections.h>
 
+#include <kunit/visibility.h>
+
 /**
  * kprobes_lose_text() - Disarm the sites in text that is about to be freed
  * @start: The first address of the text.
@@ -31,6 +33,7 @@ void kprobes_lose_text(unsigned long start, unsigned long end)
 			site_lose_text(site);
 	blacklist_remove(start, end);
 }
+EXPORT_SYMBOL_IF_KUNIT(kprobes_lose_text);
 
 /**
  * kprobe_free_init_mem() - Disarm the sites in the kernel's init text before it is freed

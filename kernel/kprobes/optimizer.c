@@ -706,6 +706,7 @@ notrace void __kprobes optimizer_renew_detours(void)
 {
 	irq_work_queue(&renew_irq_work);
 }
+EXPORT_SYMBOL_IF_KUNIT(optimizer_renew_detours);
 
 /* --------------------------------------------- waiting, statistics, knob */
 
