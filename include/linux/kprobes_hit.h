@@ -52,14 +52,8 @@ extern u32 kprobe_last_number;
  * struct kprobe_site - Probed address
  * @only:	The only probe, if it is enabled and has a pre handler. Otherwise NULL:
  *		@kp.list is to be walked. Written under kprobe_mutex.
- * @ops:	The ftrace_ops with which the site is armed, or NULL. It does not change
- *		while the site is armed, and only its calls are hits. Written under
- *		kprobe_mutex.
  * @direct:	The number of the probe in @only, or KPROBE_NUMBER_NONE. Written under kprobe_mutex.
  * @has_post:	True if a probe has a post handler. Written under kprobe_mutex.
- * @missed_busy: The number of hits between kprobe_busy_begin() and kprobe_busy_end(). Hits
- *		that a probe has missed as a handler was running, and those in interrupts
- *		of such a section, are in @kp.nmissed.
  * @claimed:	True if the other ftrace_ops has the address, too, to exclude rivals.
  *		kprobe_mutex.
  * @stale:	True if a probe has left or was disabled without kprobe_mutex: the site is
@@ -69,18 +63,25 @@ extern u32 kprobe_last_number;
  * @state:	An enum kprobe_site_state. Written under kprobe_mutex by
  *		site_set_state().
  * @node:	Entry in the ordered index. kprobe_mutex.
- * @retired:	Entry in a list of sites to be freed. kprobe_mutex.
- * @rcu:	Defers freeing until no reader uses the site.
  * @kp:		The architecture's view. Its @addr, @opcode and @ainsn are constant.
  *		Its @post_handler is set with the first probe that has one, and stays
  *		set. Its @list is the head of the probes, newest first: written under
  *		kprobe_mutex, read under RCU.
  * @op:		The view of architectures that can put a jump there: @kp, the detour,
  *		and @list as an entry in one of the optimiser's lists.
- * @batch:	Entry in the batch of a call, in place of @kp.hlist, which sites do not need.
+ * @batch:	Entry in the batch of a call. kprobe_mutex.
+ * @ops:	The ftrace_ops with which the site is armed, or NULL. It does not change
+ *		while the site is armed, and only its calls are hits. Written under
  *		kprobe_mutex.
+ * @missed_busy: The number of hits between kprobe_busy_begin() and kprobe_busy_end(). Hits
+ *		that a probe has missed as a handler was running, and those in interrupts
+ *		of such a section, are in @kp.nmissed.
+ * @retired:	Entry in a list of sites to be freed. kprobe_mutex.
+ * @rcu:	Defers freeing until no reader uses the site.
  *
- * A site that is probed through ftrace ends after @kp.
+ * The last five are in place of fields of @kp that only callers' probes need: @hlist,
+ * @symbol_name, @offset, @fault_handler and @break_handler. A site that is probed through
+ * ftrace ends after @kp.
  *
  * A hit reads @has_post and @ops by plain accesses that may race with their WRITE_ONCE():
  * the compiler compares them in memory, and a marked access would cost an instruction. Each
@@ -92,30 +93,42 @@ extern u32 kprobe_last_number;
  */
 struct kprobe_site {
 	struct kprobe *only;
-	struct ftrace_ops *ops;
 	unsigned int direct;
-	s16 unfit;
+	s8 unfit;
 	u8 state;
 	bool has_post;
 	bool claimed;
 	bool stale;
-	atomic_t missed_busy;
 	struct rb_node node;
-	union {
-		struct list_head retired;
-		struct rcu_head rcu;
-	};
 	union {
 		struct kprobe kp;
 #ifdef CONFIG_OPTPROBES
 		struct optimized_kprobe op;
 #endif
 		struct list_head batch;
+		struct {
+			u8 before_symbol_name[offsetof(struct kprobe, symbol_name)];
+			struct ftrace_ops *ops;
+			atomic_t missed_busy;
+		};
+		struct {
+			u8 before_fault_handler[offsetof(struct kprobe, fault_handler)];
+			union {
+				struct list_head retired;
+				struct rcu_head rcu;
+			};
+		};
 	};
 };
 
 static_assert(!offsetof(struct kprobe, hlist) &&
 	      sizeof(struct hlist_node) == sizeof(struct list_head));
+static_assert(offsetof(struct kprobe_site, missed_busy) ==
+	      offsetof(struct kprobe_site, kp.offset) &&
+	      sizeof(atomic_t) == sizeof_field(struct kprobe, offset));
+static_assert(offsetof(struct kprobe_site, kp.break_handler) ==
+	      offsetof(struct kprobe_site, retired.prev) &&
+	      sizeof(struct rcu_head) == sizeof(struct list_head));
 
 static __always_inline struct kprobe_site *site_of(struct kprobe *kp)
 {

@@ -139,7 +139,8 @@ static __always_inline bool kprobe_is_callable(const struct kprobe *p)
 /* The first probe of a hit: at a site the newest one, for a return the only one. */
 static __always_inline struct kprobe *kprobe_first_of(struct kprobe *running)
 {
-	if (!kprobe_is_site(running))
+	/* A site may be gone, and so not in the hash. */
+	if (running->pre_handler != kprobe_pre_handlers)
 		return running;
 	return list_first_or_null_rcu(&running->list, struct kprobe, list);
 }
@@ -252,6 +253,5 @@ notrace void __kprobes kprobe_busy_end(void)
  */
 void __kprobes dump_kprobe(struct kprobe *kp)
 {
-	pr_err("probe %pS (%s+%#x), flags %#x, missed %lu\n", kp->addr,
-	       kp->symbol_name ?: "no symbol", kp->offset, kp->flags, kp->nmissed);
+	pr_err("probe %pS, flags %#x, missed %lu\n", kp->addr, kp->flags, kp->nmissed);
 }

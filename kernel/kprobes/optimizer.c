@@ -758,6 +758,9 @@ static const struct {
 	{ 1,		"other" },
 };
 
+/* The largest of these numbers differ between architectures. */
+static_assert(-EADDRINUSE == (s8)-EADDRINUSE && -EOPNOTSUPP == (s8)-EOPNOTSUPP);
+
 static unsigned int unfit_reason(int unfit)
 {
 	unsigned int i;
