@@ -55,7 +55,22 @@ memory_is_freed() {
 	[ "$cost" -gt 1000 ] && [ $(((last - second) * 8)) -lt $cost ]
 }
 
-plan 21
+# Print how many bytes so many probes take, if nearly all have jumps.
+memory_of() {	# NUMBER
+	without=$(kernel_memory_at_rest)
+	run_scale attach "$1" && cat $kprobes/list >/dev/null || return
+	echo $((($(kernel_memory_at_rest) - without) * 1024))
+	run_scale detach && all_sites_are_freed
+}
+
+# Slabs and pages that are partly used blur it.
+probes_take_at_most() {	# NUMBER BYTES
+	bytes=$(memory_of "$1") || return
+	echo "$bytes bytes for $1"
+	[ "$bytes" -le "$2" ]
+}
+
+plan 23
 
 before=$(count_pages)
 head -n $((round_crowd + round_crowd / 20)) "$instructions" >"$output.instructions"
@@ -64,6 +79,15 @@ if has_config KASAN; then
 	skip "KASAN keeps freed memory in quarantine" "memory is freed"
 else
 	check "memory is freed, $rounds times" memory_is_freed
+	sed 's/^/# /' "$output"
+fi
+set -- "one probe takes at most 64 KiB" "1,000 probes take at most 500 bytes each"
+if ! [ -e $knob ] || has_config PROVE_LOCKING || has_config KASAN; then
+	skip "no jumps, or a kernel with sanitizers" "$@"
+else
+	check "$1" probes_take_at_most 1 65536
+	sed 's/^/# /' "$output"
+	check "$2" probes_take_at_most 1000 500000
 	sed 's/^/# /' "$output"
 fi
 check "all pages are freed" [ "$(count_pages)" = "$before" ]
