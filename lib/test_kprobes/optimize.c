@@ -6,9 +6,11 @@
  *
  * Which sites can be optimized depends on the architecture. On x86 TARGET can be.
  */
+#include <linux/cleanup.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kprobes_hit.h>
+#include <linux/preempt.h>
 #include <linux/sched.h>
 
 #include "actions.h"
@@ -23,13 +25,23 @@ bool kpt_becomes_optimized(const struct kprobe *kp)
 	return kprobe_optimized(kp);
 }
 
+static int why_no_jump(const struct kprobe *kp)
+{
+	const struct kprobe *site;
+
+	guard(preempt)();
+	site = get_kprobe(kp->addr);
+	return site ? container_of(site, struct kprobe_site, kp)->unfit : -ENOENT;
+}
+
 void kpt_assert_optimized(struct kunit *test, const struct kprobe *kp, int line)
 {
 	if (kpt_becomes_optimized(kp))
 		return;
 	if (!IS_ENABLED(CONFIG_X86))
 		kunit_skip(test, "%pS is not optimized", kp->addr);
-	KUNIT_FAIL_AND_ABORT(test, "%pS is not optimized at line %d", kp->addr, line);
+	KUNIT_FAIL_AND_ABORT(test, "%pS is not optimized at line %d: %d", kp->addr, line,
+			     why_no_jump(kp));
 }
 
 void kpt_expect_optimized_on_retry(struct kunit *test, const struct kprobe *kp)
