@@ -19,8 +19,11 @@
 	_kbl_addr_##function = (unsigned long)(function);
 #define NOKPROBE_SYMBOL(function)	__NOKPROBE_SYMBOL(function)
 
-/* Exclude a function from probing by placing it in a section of such functions. */
-#define __kprobes		__section(".kprobes.text")
+/*
+ * Exclude a function from probing by placing it in a section of such functions. It is not
+ * traced either: a tracer's callback may be probed.
+ */
+#define __kprobes		notrace __section(".kprobes.text")
 
 /* An inline function in excluded code must not be emitted out of line. */
 #define nokprobe_inline		__always_inline

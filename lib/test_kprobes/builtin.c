@@ -2,8 +2,11 @@
 /* Functions that are not exported to modules. */
 #include <linux/atomic.h>
 #include <linux/cleanup.h>
+#include <linux/ftrace.h>
 #include <linux/kprobes_hit.h>
 #include <linux/preempt.h>
+
+#include <asm/sections.h>
 
 #include "interrupt.h"
 #include "probes.h"
@@ -60,6 +63,13 @@ static void blacklisted_addresses_are_recognized(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, within_kprobe_blacklist(start + 1));
 	KUNIT_EXPECT_TRUE(test, within_kprobe_blacklist((unsigned long)kprobes_test_noinstr));
 	KUNIT_EXPECT_FALSE(test, within_kprobe_blacklist((unsigned long)kprobes_test_target));
+}
+
+/* A tracer's callback may be probed. */
+static void code_of_kprobes_is_not_traced(struct kunit *test)
+{
+	for (const char *pos = __kprobes_text_start; pos < __kprobes_text_end; pos++)
+		KUNIT_EXPECT_EQ(test, ftrace_location((unsigned long)pos), 0);
 }
 
 static noinline void kprobes_test_partly_listed(void)
@@ -150,6 +160,7 @@ static struct kunit_case kprobes_builtin_cases[] = {
 	KUNIT_CASE(busy_code_is_interrupted),
 	KUNIT_CASE_PARAM(function_entries_are_recognized, kpt_place_gen_params),
 	KUNIT_CASE(blacklisted_addresses_are_recognized),
+	KUNIT_CASE(code_of_kprobes_is_not_traced),
 	KUNIT_CASE(listed_part_grows),
 	KUNIT_CASE_PARAM(site_is_unregistered, kpt_place_gen_params),
 	KUNIT_CASE(hit_that_is_left_set_is_no_handler),
