@@ -260,9 +260,9 @@ static __always_inline void kretprobe_count_miss(struct kretprobe *rp)
 #if defined(CONFIG_KRETPROBES) && !defined(CONFIG_KRETPROBE_ON_RETHOOK)
 
 /* All of these are called from a hit. RCU is watching. */
-notrace __kprobes struct kretprobe_instance *kretprobe_take_uncached(struct kretprobe_pool *pool);
-notrace __kprobes void kretprobe_put_uncached(struct kretprobe_instance *ri);
-notrace __kprobes struct kretprobe_instance *kretprobe_seek_call(void *fp);
+__kprobes struct kretprobe_instance *kretprobe_take_uncached(struct kretprobe_pool *pool);
+__kprobes void kretprobe_put_uncached(struct kretprobe_instance *ri);
+__kprobes struct kretprobe_instance *kretprobe_seek_call(void *fp);
 
 /* kretprobe_take_cached() - Take this CPU's free instance, or return NULL */
 static __always_inline struct kretprobe_instance *

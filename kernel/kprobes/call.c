@@ -54,9 +54,9 @@ static __always_inline void kretprobe_divert_return(struct kretprobe *rp,
 }
 #endif
 
-static notrace noinline int __kprobes kretprobe_call_entry_handler(struct kretprobe *rp,
-								   struct kretprobe_instance *ri,
-								   struct pt_regs *regs)
+static noinline int __kprobes kretprobe_call_entry_handler(struct kretprobe *rp,
+							   struct kretprobe_instance *ri,
+							   struct pt_regs *regs)
 {
 	ri->task = current;
 	if (rp->entry_handler(ri, regs))
@@ -66,8 +66,8 @@ static notrace noinline int __kprobes kretprobe_call_entry_handler(struct kretpr
 	return 0;
 }
 
-static notrace noinline int __kprobes kretprobe_enter_uncached(struct kretprobe *rp,
-							       struct pt_regs *regs)
+static noinline int __kprobes kretprobe_enter_uncached(struct kretprobe *rp,
+						       struct pt_regs *regs)
 {
 	struct kretprobe_instance *ri = kretprobe_take_uncached(READ_ONCE(rp->pool));
 
@@ -89,7 +89,7 @@ static notrace noinline int __kprobes kretprobe_enter_uncached(struct kretprobe 
  * Context: As a pre handler.
  * Return: 0.
  */
-notrace int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
+int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 {
 	struct kretprobe *rp = container_of(p, struct kretprobe, kp);
 	struct kretprobe_instance *ri = kretprobe_take_cached(READ_ONCE(rp->pool));

@@ -23,9 +23,9 @@
  * For architectures whose kprobe_ftrace_handler() does not check the ftrace_ops. Without a
  * site at @ip, csky looks for one before it.
  */
-static notrace void __kprobes kprobe_ftrace_check_ops(unsigned long ip, unsigned long parent_ip,
-						      struct ftrace_ops *ops,
-						      struct ftrace_regs *fregs)
+static void __kprobes kprobe_ftrace_check_ops(unsigned long ip, unsigned long parent_ip,
+					      struct ftrace_ops *ops,
+					      struct ftrace_regs *fregs)
 {
 	struct kprobe *kp;
 

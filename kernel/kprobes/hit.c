@@ -162,8 +162,7 @@ static __always_inline struct kprobe *kprobe_next_of(struct kprobe *running, str
  * Context: The exception, with preemption off.
  * Return: Non-zero if a fault handler has handled the fault.
  */
-notrace int __kprobes kprobe_fault_handlers(struct kprobe *running, struct pt_regs *regs,
-					    int trapnr)
+int __kprobes kprobe_fault_handlers(struct kprobe *running, struct pt_regs *regs, int trapnr)
 {
 	struct kprobe *p;
 
@@ -181,7 +180,7 @@ notrace int __kprobes kprobe_fault_handlers(struct kprobe *running, struct pt_re
  * Context: The breakpoint exception.
  * Return: Non-zero if a break handler has handled the breakpoint.
  */
-notrace int __kprobes kprobe_break_handlers(struct kprobe *running, struct pt_regs *regs)
+int __kprobes kprobe_break_handlers(struct kprobe *running, struct pt_regs *regs)
 {
 	struct kprobe *p;
 
@@ -219,7 +218,7 @@ noinstr void kprobes_inc_nmissed_count(struct kprobe *p)
  *
  * Context: Any. Returns with preemption off.
  */
-notrace void __kprobes kprobe_busy_begin(void)
+void __kprobes kprobe_busy_begin(void)
 {
 	struct kprobe_ctlblk *kcb;
 
@@ -239,7 +238,7 @@ notrace void __kprobes kprobe_busy_begin(void)
  *
  * Context: Any. Preemption is as before kprobe_busy_begin().
  */
-notrace void __kprobes kprobe_busy_end(void)
+void __kprobes kprobe_busy_end(void)
 {
 	reset_current_kprobe();
 	preempt_enable_notrace();

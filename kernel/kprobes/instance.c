@@ -381,7 +381,7 @@ static void kretprobe_pool_work(struct work_struct *work)
 
 /* ------------------------------------------------------------- at a hit */
 
-static notrace void __kprobes kretprobe_pool_ran_short(struct kretprobe_pool *pool)
+static void __kprobes kretprobe_pool_ran_short(struct kretprobe_pool *pool)
 {
 	if (!READ_ONCE(pool->adaptive) || xchg(&pool->is_short, true))
 		return;
@@ -389,7 +389,7 @@ static notrace void __kprobes kretprobe_pool_ran_short(struct kretprobe_pool *po
 		irq_work_queue(&kretprobe_irq_work);
 }
 
-static notrace struct kretprobe_instance * __kprobes
+static struct kretprobe_instance * __kprobes
 kretprobe_take_from_chunks(struct kretprobe_pool *pool)
 {
 	struct kretprobe_chunk *chunk = READ_ONCE(pool->chunks);
@@ -406,7 +406,7 @@ kretprobe_take_from_chunks(struct kretprobe_pool *pool)
 }
 
 /* Empty the caches of other CPUs before a pool of fixed size misses a call. */
-static notrace struct kretprobe_instance * __kprobes
+static struct kretprobe_instance * __kprobes
 kretprobe_take_from_caches(struct kretprobe_pool *pool)
 {
 	struct kretprobe_instance **cache, *ri;

@@ -22,7 +22,7 @@ static_assert(offsetof(struct jprobe, kp) == 0);
  * Context: As a pre handler.
  * Return: 0.
  */
-notrace int __kprobes jprobe_entered(struct kprobe *p, struct pt_regs *regs)
+int __kprobes jprobe_entered(struct kprobe *p, struct pt_regs *regs)
 {
 	arch_call_jprobe(container_of(p, struct jprobe, kp), regs);
 	return 0;

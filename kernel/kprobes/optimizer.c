@@ -702,7 +702,7 @@ static void optimizer_schedule_renewal(struct irq_work *work)
  *
  * Context: Any, also a hit, while kprobe_running() is set.
  */
-notrace void __kprobes optimizer_renew_detours(void)
+void __kprobes optimizer_renew_detours(void)
 {
 	irq_work_queue(&renew_irq_work);
 }

@@ -22,7 +22,7 @@
  * Context: As a pre handler.
  * Return: 0.
  */
-notrace int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
+int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 {
 	struct kretprobe *rp = container_of(p, struct kretprobe, kp);
 	/* Pairs with kretprobe_pool_drop(). */
@@ -55,7 +55,7 @@ static bool kprobe_handler_is_running(struct kprobe *running)
  * Call the return handler. rethook calls this with preemption off, which keeps the
  * return probe from being freed.
  */
-static notrace void __kprobes
+static void __kprobes
 kretprobe_rethook_handler(struct rethook_node *call, void *data, unsigned long ret_addr,
 			  struct pt_regs *regs)
 {

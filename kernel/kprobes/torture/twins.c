@@ -11,12 +11,12 @@
 DEFINE_STATIC_KEY_FALSE(kt_key);
 DEFINE_STATIC_CALL(kt_double, kt_double);
 
-notrace noinline __kprobes u64 kt_double(u64 arg)
+noinline __kprobes u64 kt_double(u64 arg)
 {
 	return arg << 1;
 }
 
-notrace noinline __kprobes u64 kt_add_itself(u64 arg)
+noinline __kprobes u64 kt_add_itself(u64 arg)
 {
 	OPTIMIZER_HIDE_VAR(arg);
 	return arg + arg;

@@ -22,7 +22,7 @@
 DEFINE_PER_CPU(unsigned long, jprobe_frame);
 
 /* The end of the stack that @args is on, or of the page if the stack is none that is known. */
-static notrace unsigned long * __kprobes jprobe_stack_end(unsigned long *args)
+static unsigned long * __kprobes jprobe_stack_end(unsigned long *args)
 {
 	struct stack_info info;
 
@@ -40,7 +40,7 @@ static notrace unsigned long * __kprobes jprobe_stack_end(unsigned long *args)
  *
  * Context: As a pre handler.
  */
-notrace void __kprobes arch_call_jprobe(struct jprobe *jp, const struct pt_regs *regs)
+void __kprobes arch_call_jprobe(struct jprobe *jp, const struct pt_regs *regs)
 {
 	/* Above the return address. */
 	unsigned long *args = (unsigned long *)kprobe_entry_sp(&jp->kp, regs) + 1;
@@ -59,7 +59,7 @@ notrace void __kprobes arch_call_jprobe(struct jprobe *jp, const struct pt_regs 
  *
  * Context: The handler of a jumper probe.
  */
-notrace void __kprobes jprobe_return(void)
+void __kprobes jprobe_return(void)
 {
 	unsigned long frame = this_cpu_read(jprobe_frame), sp = current_stack_pointer;
 

@@ -65,7 +65,7 @@ EXPORT_SYMBOL_IF_KUNIT(search_exception_tables);
  * Context: That of the probed code, with preemption off.
  * Return: DETOUR_HANDLED, DETOUR_CHANGED or DETOUR_SKIPPED.
  */
-notrace int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
+int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
 {
 	bool nested = kprobe_running();
 	int changed;
@@ -93,7 +93,7 @@ notrace int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs
  *
  * Context: That of the probed code, with preemption off.
  */
-notrace void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs)
+void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs)
 {
 	bool nested = kprobe_running();
 
@@ -110,7 +110,7 @@ notrace void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs
  * Context: That of the probed code, with preemption off. kprobe_running() is the site.
  * Return: Non-zero if the handler has changed the path.
  */
-notrace int __kprobes kprobe_detour_call(struct kprobe *only, struct pt_regs *regs)
+int __kprobes kprobe_detour_call(struct kprobe *only, struct pt_regs *regs)
 {
 	return only->pre_handler(only, regs);
 }
@@ -142,7 +142,7 @@ static __always_inline void detour_begin_counting(struct arch_optimized_insn *op
  *
  * Context: That of the probed code, with preemption off. kprobe_running() is the site.
  */
-notrace void __kprobes kprobe_detour_counted(struct kprobe *kp)
+void __kprobes kprobe_detour_counted(struct kprobe *kp)
 {
 	struct arch_optimized_insn *op = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
 	u16 since = READ_ONCE(op->since), now = detour_time();
@@ -209,7 +209,7 @@ noinstr void kprobe_detour_redirect(struct pt_regs *regs)
 
 #ifdef CONFIG_PREEMPTION
 /* Called by detours that must do what preempt_enable() does when a resched is due. */
-notrace void __kprobes kprobe_detour_resched(void)
+void __kprobes kprobe_detour_resched(void)
 {
 	__preempt_schedule_notrace();
 }
