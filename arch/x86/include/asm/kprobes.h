@@ -224,6 +224,11 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 
 struct pt_regs;
 
+static __always_inline int kprobe_int3_handler(struct pt_regs *regs)
+{
+	return 0;
+}
+
 static inline int kprobe_fault_handler(struct pt_regs *regs, int trapnr)
 {
 	return 0;

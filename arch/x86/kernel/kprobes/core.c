@@ -272,12 +272,6 @@ static const char * const hit_path[] __initconst = {
 	/* every return from an exception on Xen PV */
 	"xen_iret",
 	"xenpv_restore_regs_and_return_to_usermode",
-	/* called for each breakpoint before kprobe_int3_handler() */
-	"kgdb_ll_trap",
-	"__kgdb_notify",
-	/* called at entry to a breakpoint exception and at exit from it */
-	"trace_hwlat_callback",
-	"trace_osnoise_callback",
 #ifdef CONFIG_X86_32
 	/* run with another segment in fs, which a detour would need */
 	"ret_point",

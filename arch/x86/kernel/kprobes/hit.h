@@ -11,9 +11,14 @@
 #include <linux/kprobes_hit.h>
 #include <linux/preempt.h>
 
-/* TINY_RCU is always watching. */
-#ifndef CONFIG_CONTEXT_TRACKING_IDLE
-static __always_inline bool rcu_is_watching_curr_cpu(void)
+/* rcu_is_watching_curr_cpu() in two instructions. TINY_RCU is always watching. */
+#ifdef CONFIG_CONTEXT_TRACKING_IDLE
+static __always_inline bool kprobe_rcu_is_watching(void)
+{
+	return raw_cpu_read(context_tracking.state.counter) & CT_RCU_WATCHING;
+}
+#else
+static __always_inline bool kprobe_rcu_is_watching(void)
 {
 	return true;
 }

@@ -2,10 +2,15 @@
 /*
  * Breakpoint hits: from the exception to the handlers and back
  *
+ * irqentry_nmi_enter() and irqentry_nmi_exit() call tracers, lockdep and tracepoints, whose
+ * callbacks may be probed. So a hit is under way before the one and until after the other,
+ * and a hit that is skipped calls neither.
+ *
  * enum insn_run says how the displaced instruction is run. The hit outlasts the
  * breakpoint exception only if a copy is single-stepped or has post handlers. Such a
  * copy runs with interrupts off, so that only an NMI or a fault can interrupt it.
  */
+#include <linux/entry-common.h>
 #include <linux/kprobes.h>
 #include <linux/ptrace.h>
 
@@ -16,8 +21,24 @@
 #include "hit.h"
 #include "insn.h"
 
-/* What a breakpoint exception adds to preempt_count(). */
-#define BREAKPOINT_CONTEXT	(NMI_OFFSET + HARDIRQ_OFFSET)
+/*
+ * Tell the kernel of the exception. What that calls has the context level of the handlers
+ * already, so that a hit there is none from above.
+ */
+static __always_inline irqentry_state_t kprobe_enter_exception(struct pt_regs *regs)
+{
+	raw_cpu_write(kprobe_context,
+		      raw_cpu_read(pcpu_hot.preempt_count) + NMI_OFFSET + HARDIRQ_OFFSET);
+	return irqentry_nmi_enter(regs);
+}
+
+static __always_inline void kprobe_leave_exception(struct pt_regs *regs, irqentry_state_t state)
+{
+	/* Then it is empty: keep it in no register. */
+	if (!IS_ENABLED(CONFIG_TRACE_IRQFLAGS))
+		state = (irqentry_state_t){ };
+	irqentry_nmi_exit(regs, state);
+}
 
 /* Return from the breakpoint to a copy that ends in kprobe_copy_done() or a trap. */
 static __always_inline void kprobe_start_copy(kprobe_opcode_t *copy, struct pt_regs *regs)
@@ -26,7 +47,7 @@ static __always_inline void kprobe_start_copy(kprobe_opcode_t *copy, struct pt_r
 
 	kcb->regs = NULL;
 	kcb->saved_flags = regs->flags & X86_EFLAGS_IF;
-	raw_cpu_write(kprobe_context, preempt_count() - BREAKPOINT_CONTEXT);
+	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
 	regs->flags &= ~X86_EFLAGS_IF;
 	regs->ip = (unsigned long)copy;
 }
@@ -113,27 +134,25 @@ static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs
 		kprobe_run_without_trap(kp, regs, false);
 	else if (kprobe_run_in_place(kp, regs) && !kprobe_post_handlers_divert(kp, regs))
 		kprobe_resume_after_insn(kp, regs);
-	kprobe_leave_hit();
 }
 
-static __always_inline void kprobe_finish_hit(struct kprobe *kp, struct pt_regs *regs,
-					      bool nested)
+/* Run the instruction, or return the copy that is to be started at the exception's end. */
+static __always_inline kprobe_opcode_t *kprobe_run_insn(struct kprobe *kp, struct pt_regs *regs)
 {
 	kprobe_opcode_t *post_insn;
 
 	if (likely(!site_of(kp)->has_post && kp->ainsn.run != INSN_RUN_STEP)) {
 		kprobe_run_without_trap(kp, regs, false);
-		kprobe_end_hit(nested);
-		return;
+		return NULL;
 	}
 	barrier();	/* the copy was there before has_post was set */
 	post_insn = READ_ONCE(kp->ainsn.post_insn);
 	if (post_insn)
-		kprobe_start_copy(post_insn, regs);
-	else if (kp->ainsn.run == INSN_RUN_STEP)
-		kprobe_start_copy(kp->ainsn.insn, regs);
-	else
-		kprobe_run_with_post(kp, regs);
+		return post_insn;
+	if (kp->ainsn.run == INSN_RUN_STEP)
+		return kp->ainsn.insn;
+	kprobe_run_with_post(kp, regs);
+	return NULL;
 }
 
 /* Run the instruction without calling handlers, and count the miss. */
@@ -153,15 +172,23 @@ static noinstr void kprobe_skip_hit(struct kprobe *kp, struct pt_regs *regs)
 static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs *regs,
 					      bool nested)
 {
+	kprobe_opcode_t *copy = NULL;
+	irqentry_state_t state;
+
 	kprobe_begin_hit(kp, regs, nested);
+	state = kprobe_enter_exception(regs);
 	if (likely(!kprobe_run_pre_handlers(kp, regs, nested))) {
-		kprobe_finish_hit(kp, regs, nested);
-		return;
+		copy = kprobe_run_insn(kp, regs);
+	} else {
+		/* From here on, an NMI unwinds with the ip that the handler has set. */
+		raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
+		regs->ip = kprobe_detoured_ip(regs->ip);
 	}
-	/* From here on, an NMI unwinds with the ip that the handler has set. */
-	raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
-	regs->ip = kprobe_detoured_ip(regs->ip);
-	kprobe_end_hit(nested);
+	kprobe_leave_exception(regs, state);
+	if (unlikely(copy))
+		kprobe_start_copy(copy, regs);
+	else
+		kprobe_end_hit(nested);
 }
 
 /*
@@ -171,7 +198,7 @@ static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs 
  */
 static noinstr void kprobe_handle_nested_int3(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (kprobe_hit_from_above(BREAKPOINT_CONTEXT))
+	if (kprobe_hit_from_above(0))
 		kprobe_handle_hit(kp, regs, true);
 	else
 		kprobe_skip_hit(kp, regs);
@@ -190,7 +217,6 @@ static __always_inline void kprobe_complete_copy(struct kprobe *kp, struct pt_re
 	regs->flags |= raw_cpu_read(kprobe_ctlblk.saved_flags);
 	if (skipped || likely(!kprobe_post_handlers_divert(kp, regs)))
 		regs->ip = (unsigned long)READ_ONCE(kp->ainsn.next);
-	kprobe_leave_hit();
 }
 
 static noinline noinstr void kprobe_complete_copy_unwatched(struct pt_regs *regs)
@@ -217,10 +243,11 @@ noinstr void kprobe_copy_done(struct pt_regs *regs)
 	if (irqs_on)
 		lockdep_hardirqs_off(CALLER_ADDR0);
 	regs->sp += HANDLER_STACK_ROOM + sizeof(long);
-	if (likely(rcu_is_watching_curr_cpu()))
+	if (likely(kprobe_rcu_is_watching()))
 		kprobe_complete_copy(kprobe_running(), regs, false);
 	else
 		kprobe_complete_copy_unwatched(regs);
+	kprobe_leave_hit();
 	if (irqs_on) {
 		instrumentation_begin();
 		lockdep_hardirqs_on_prepare();
@@ -243,18 +270,36 @@ static __always_inline bool is_kprobe_step_trap(const struct kprobe *running,
 	       copy == (unsigned long)running->ainsn.post_insn;
 }
 
+static __always_inline void kprobe_handle_step_trap(struct kprobe *running,
+						    struct pt_regs *regs)
+{
+	irqentry_state_t state;
+
+	if (raw_cpu_read(kprobe_ctlblk.kprobe_status) == KPROBE_REENTER) {
+		kprobe_complete_copy(running, regs, true);
+	} else {
+		state = kprobe_enter_exception(regs);
+		kprobe_complete_copy(running, regs, false);
+		kprobe_leave_exception(regs, state);
+	}
+	kprobe_leave_hit();
+}
+
 static __always_inline int kprobe_run_break_handlers(struct kprobe *running,
 						     struct pt_regs *regs)
 {
+	irqentry_state_t state;
 	int handled;
 
-	if (kprobe_hit_from_above(BREAKPOINT_CONTEXT))
+	if (kprobe_hit_from_above(0))
 		return 0;
+	state = irqentry_nmi_enter(regs);
 	instrumentation_begin();
 	handled = kprobe_break_handlers(running, regs);
 	instrumentation_end();
 	if (handled)
 		regs->ip = kprobe_detoured_ip(regs->ip);
+	kprobe_leave_exception(regs, state);
 	return handled;
 }
 
@@ -262,14 +307,11 @@ static noinstr int kprobe_handle_other_int3(struct kprobe *kp, struct pt_regs *r
 {
 	unsigned long addr = regs->ip - INT3_INSN_SIZE;
 	struct kprobe *running = kprobe_running();
-	bool skipped;
 
 	if (kp) {
 		kprobe_handle_nested_int3(kp, regs);
 	} else if (is_kprobe_step_trap(running, addr)) {
-		raw_cpu_write(kprobe_context, preempt_count());
-		skipped = raw_cpu_read(kprobe_ctlblk.kprobe_status) == KPROBE_REENTER;
-		kprobe_complete_copy(running, regs, skipped);
+		kprobe_handle_step_trap(running, regs);
 	} else if (*(const u8 *)addr != INT3_INSN_OPCODE) {
 		/* The probe was removed after this CPU had fetched the breakpoint. */
 		regs->ip = addr;
@@ -279,24 +321,37 @@ static noinstr int kprobe_handle_other_int3(struct kprobe *kp, struct pt_regs *r
 	return 1;
 }
 
+static __always_inline int kprobe_handle_int3(struct pt_regs *regs)
+{
+	struct kprobe *kp = kprobe_find((void *)(regs->ip - INT3_INSN_SIZE));
+
+	if (unlikely(!kp || kprobe_running()))
+		return kprobe_handle_other_int3(kp, regs);
+	kprobe_handle_hit(kp, regs, false);
+	return 1;
+}
+
+static noinline noinstr int kprobe_handle_int3_unwatched(struct pt_regs *regs)
+{
+	int handled;
+
+	ct_nmi_enter();
+	handled = kprobe_handle_int3(regs);
+	ct_nmi_exit();
+	return handled;
+}
+
 /**
- * kprobe_int3_handler() - Handle a breakpoint
+ * kprobe_int3_handler() - Handle a breakpoint of the kernel
  * @regs: The registers, with @ip after the breakpoint.
  *
- * Context: The breakpoint exception.
+ * Context: The breakpoint exception, before anything else in it that may be probed.
  * Return: 1 if the breakpoint was handled: execution continues at @regs->ip; 0 if
  *	it does not belong to kprobes.
  */
 noinstr int kprobe_int3_handler(struct pt_regs *regs)
 {
-	struct kprobe *kp;
-
-	if (user_mode(regs))
-		return 0;
-
-	kp = kprobe_find((void *)(regs->ip - INT3_INSN_SIZE));
-	if (unlikely(!kp || kprobe_running()))
-		return kprobe_handle_other_int3(kp, regs);
-	kprobe_handle_hit(kp, regs, false);
-	return 1;
+	if (likely(kprobe_rcu_is_watching()))
+		return kprobe_handle_int3(regs);
+	return kprobe_handle_int3_unwatched(regs);
 }

@@ -1,25 +1,61 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Probes while a tracer of the kernel is on, which traces all functions, or looks at each
-# interrupt and each breakpoint. A probe in what it calls there does not come back to itself.
+# interrupt and each breakpoint; or an event that a breakpoint exception calls. A probe in what
+# that calls there does not come back to itself.
 . ./lib.sh
+. ./measure.sh
 
 use_events
 tracers=$(tr ' ' '\n' <$tracing/available_tracers |
 	grep -E '^(function|function_graph|hwlat|osnoise|timerlat|.*off)$')
-[ "$tracers" ] || skip_all "no tracers"
 on_exit "echo nop >$tracing/current_tracer"
+event=$tracing/events/rcu/rcu_watching/enable
+if [ -e $event ]; then
+	tracers="$tracers rcu_watching"
+	on_exit "echo 0 >$event"
+fi
+[ "$tracers" ] || skip_all "no tracers"
+on_exit '! [ -e /sys/module/kprobe_scale ] || rmmod kprobe_scale'
 [ ! -e $knob ] || on_exit "echo $(cat $knob) >$knob"
 callees="trace_hwlat_callback trace_osnoise_callback osnoise_trace_irq_entry trace_hardirqs_off
-	tracer_hardirqs_off trace_preempt_off tracer_preempt_off"
+	tracer_hardirqs_off trace_preempt_off tracer_preempt_off trace_hwlat_sample
+	trace_event_buffer_reserve trace_event_buffer_commit trace_event_raw_event_rcu_watching
+	ring_buffer_lock_reserve ring_buffer_unlock_commit trace_clock_local sched_clock
+	lockdep_hardirqs_on_prepare"
 
 add_events() {
 	add_event 'p:kprobes/entry do_rmdir' && add_event_inside inside do_rmdir &&
 		add_event 'r:kprobes/returns do_rmdir' || return
-	# The kernel does not have all of them, and does not let all of them be probed.
-	for callee in $callees; do
-		! add_event "p:kprobes/$callee $callee" 2>/dev/null || echo "# probed: $callee"
-	done
+}
+
+# The kernel does not have all of them, and does not let all of them be probed. Events may not
+# be in functions that are not traced.
+find_callees() {
+	echo "$callees" | tr -s ' \t' '\n' >"$output.callees"
+	load_targets "$output.callees"
+}
+
+# With those that trace all functions it would take minutes.
+probe_callees() {	# TRACER
+	case $1 in
+	function*) ;;
+	*) ! [ -e /sys/module/kprobe_scale ] || measure kprobe_scale attach "$targets" ;;
+	esac
+}
+
+turn_on() {	# TRACER
+	case $1 in
+	rcu_watching) set_to 1 $event ;;
+	*) set_to "$1" $tracing/current_tracer ;;
+	esac
+}
+
+turn_off() {	# TRACER
+	case $1 in
+	rcu_watching) set_to 0 $event ;;
+	*) set_to nop $tracing/current_tracer ;;
+	esac
 }
 
 profile() {
@@ -40,8 +76,11 @@ two_calls_are_seen() {
 calls_are_seen() {	# TRACER
 	enable_all_events 1
 	echo "jumps: $(count_optimized_at_rest)"
-	set_to "$1" $tracing/current_tracer && sleep 1.2 && two_calls_are_seen &&
-		set_to nop $tracing/current_tracer && enable_all_events 0
+	probe_callees "$1" && turn_on "$1" && sleep 1.2 && two_calls_are_seen &&
+		turn_off "$1" && enable_all_events 0
+	seen=$?
+	! [ -e /sys/module/kprobe_scale ] || measure kprobe_scale detach
+	return $seen
 }
 
 inside_has_jump() {
@@ -62,10 +101,13 @@ jumps_are_hit() {	# TRACER
 
 # shellcheck disable=SC2086	# words
 set -- $tracers
-plan $((2 * $# + 2))
-add_events >"$output.events"
-report $? "events are added"
-cat "$output.events"
+plan $((2 * $# + 3))
+check "events are added" add_events
+if has_module kprobe_scale; then
+	check "functions that tracers call can be probed" find_callees
+else
+	skip "no module kprobe_scale" "functions that tracers call can be probed"
+fi
 for tracer; do
 	check "$tracer: breakpoints are hit" breakpoints_are_hit "$tracer"
 	if [ -e $knob ]; then
@@ -75,4 +117,5 @@ for tracer; do
 	fi
 done
 remove_events
+! [ -e /sys/module/kprobe_scale ] || rmmod kprobe_scale
 check_no_probe_is_left
