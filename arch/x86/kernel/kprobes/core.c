@@ -250,8 +250,9 @@ bool arch_within_kprobe_blacklist(unsigned long addr)
 }
 
 /*
- * Functions that a hit enters or returns through, or cannot be handled in. The
- * definitions of the indirect thunks and of most return thunks mark them already.
+ * Functions that a hit enters or returns through. The definitions of the indirect thunks
+ * and of most return thunks mark them already. dev/check/hitpath finds what is missing here
+ * and in the next lists.
  */
 static const char * const hit_path[] __initconst = {
 	"__x86_return_thunk",
@@ -272,17 +273,62 @@ static const char * const hit_path[] __initconst = {
 	/* every return from an exception on Xen PV */
 	"xen_iret",
 	"xenpv_restore_regs_and_return_to_usermode",
-#ifdef CONFIG_X86_32
-	/* run with another segment in fs, which a detour would need */
-	"ret_point",
-	"restore_registers",
-	"restore_processor_state",
-#endif
 };
 
 /*
- * What a CPU runs after it has reported that it is dead. Nobody can wait for handlers there.
- * The first two report it.
+ * Functions that run while the CPU cannot take an exception, or without the segment of
+ * per-CPU data: until the descriptors are loaded, or after they have gone.
+ */
+static const char * const no_exceptions[] __initconst = {
+	/* a CPU comes on line */
+	"secondary_startup_64",
+	"secondary_startup_64_no_verify",
+	"common_startup_64",
+	"startup_32_smp",
+	"verify_cpu",
+	"soft_restart_cpu",
+	"early_setup_idt",
+	"start_secondary",
+	"cr4_init",
+	"cr4_set_bits",
+	"cr4_set_bits_irqsoff",
+	"native_write_cr4",
+	"__flush_tlb_all",
+	"flush_tlb_local",
+	"cpu_init_exception_handling",
+	"cpu_init_fred_exceptions",
+	"cpu_init_fred_rsps",
+	"load_current_idt",
+	/* the machine wakes up */
+	"wakeup_long64",
+	"wakeup_pmode_return",
+	"bogus_magic",
+	"ret_point",
+	"do_suspend_lowlevel",
+	"native_write_cr0",
+	"restore_processor_state",
+	/* the image of a hibernated kernel is restored */
+	"restore_registers",
+	"swsusp_arch_suspend",
+	"create_image",
+	/* another kernel is started */
+	"machine_kexec",
+};
+
+/* Text that is copied, and runs where no breakpoint is known. */
+static const char * const copied_text[] __initconst = {
+	"relocate_kernel",
+	"identity_mapped",
+	"virtual_mapped",
+	"swap_pages",
+	"core_restore_code",
+	"copy_loop",
+	"done",
+};
+
+/*
+ * What a CPU runs after it has reported itself dead or stopped: nobody waits for a hit
+ * there, and kexec overwrites the memory that the hit would need.
  */
 static const char * const dead_cpu[] __initconst = {
 	"cpuhp_ap_report_dead",
@@ -292,30 +338,36 @@ static const char * const dead_cpu[] __initconst = {
 	"mwait_play_dead",
 	"hlt_play_dead",
 	"resume_play_dead",
+	"tboot_shutdown",
+	"cpuidle_play_dead",
+	"acpi_idle_play_dead",
+	"acpi_processor_ffh_play_dead",
 	"acpi_mp_play_dead",
 	"asm_acpi_mp_play_dead",
 	"sev_es_play_dead",
 	"xen_pv_play_dead",
 	"arch_cpu_idle_dead",
-	"tboot_shutdown",
-	"cpuidle_play_dead",
-	"acpi_idle_play_dead",
+	"stop_this_cpu",
 };
 
-static void __init kprobe_blacklist_names(const char * const *names, unsigned int count)
+static int __init kprobe_blacklist_symbol(void *unused, unsigned long addr)
 {
-	unsigned long addr;
+	kprobe_add_ksym_blacklist(addr);
+	return 0;
+}
 
-	for (unsigned int i = 0; i < count; i++) {
-		addr = kallsyms_lookup_name(names[i]);
-		if (addr)
-			kprobe_add_ksym_blacklist(addr);
-	}
+/* Not each kernel has all of them, and it may have several functions of one name. */
+static void __init kprobe_blacklist_names(const char * const *name, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		kallsyms_on_each_match_symbol(kprobe_blacklist_symbol, name[i], NULL);
 }
 
 int __init arch_populate_kprobe_blacklist(void)
 {
 	kprobe_blacklist_names(hit_path, ARRAY_SIZE(hit_path));
+	kprobe_blacklist_names(no_exceptions, ARRAY_SIZE(no_exceptions));
+	kprobe_blacklist_names(copied_text, ARRAY_SIZE(copied_text));
 	kprobe_blacklist_names(dead_cpu, ARRAY_SIZE(dead_cpu));
 	/* Labels split ftrace_caller and its siblings into several symbols. */
 	kprobe_add_area_blacklist(kallsyms_lookup_name("ftrace_caller"),
