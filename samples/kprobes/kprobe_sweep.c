@@ -9,18 +9,13 @@
  * ascending order; and of functions. @exceptions are the addresses of
  * __start___ex_table and __stop___ex_table. Then
  *
- *	echo ,NAME,NAME, >/sys/module/kprobe_sweep/parameters/skip
- *
- * names functions without probes from now on, and
- *
  *	echo COMMAND >/sys/module/kprobe_sweep/parameters/run
  *
  * runs one of these commands, and logs the results, a line "NAME VALUE" for each:
  *
  *	pre FIRST STEP		probes with a pre handler at the instructions FIRST,
  *				FIRST + STEP, FIRST + 2 * STEP ..., 30,000 at most;
- *				those that are refused are counted by their errors,
- *				also those to be skipped
+ *				those that are refused are counted by their errors
  *	post FIRST STEP		the same with pre and post handlers
  *	three FIRST STEP	the same with three probes at each instruction
  *	return FIRST STEP	return probes, at the functions
@@ -36,7 +31,6 @@
 #include <linux/cleanup.h>
 #include <linux/err.h>
 #include <linux/extable.h>
-#include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/kstrtox.h>
 #include <linux/ktime.h>
@@ -69,10 +63,6 @@ MODULE_PARM_DESC(functions, "File with a hexadecimal address on each line");
 static unsigned long exceptions[2];
 module_param_array(exceptions, ulong, NULL, 0444);
 MODULE_PARM_DESC(exceptions, "Where the kernel's exception table starts and stops");
-
-static char *skip = "";
-module_param(skip, charp, 0644);
-MODULE_PARM_DESC(skip, "Functions without probes, each between commas");
 
 struct places {
 	unsigned long *addrs;
@@ -230,16 +220,6 @@ static void sweep_init_probe(unsigned int i, unsigned long addr, const struct sw
 	kretprobes[i] = rp;
 }
 
-static bool sweep_skips(unsigned long addr)
-{
-	char name[KSYM_NAME_LEN];
-
-	if (!*skip)
-		return false;
-	snprintf(name, sizeof(name), ",%ps,", (void *)addr);
-	return strstr(skip, name);
-}
-
 /*
  * An array is registered as a whole or not at all: leave out what is refused alone. A
  * disabled probe is not armed, which is fast.
@@ -256,7 +236,7 @@ static void sweep_choose(const struct sweep_kind *kind, unsigned int first, unsi
 		int err;
 
 		sweep_init_probe(chosen_count, addr, kind, KPROBE_FLAG_DISABLED);
-		err = sweep_skips(addr) ? -ECANCELED : sweep_register(kind, chosen_count, 1);
+		err = sweep_register(kind, chosen_count, 1);
 		if (err)
 			refused[-err]++;
 		else

@@ -44,13 +44,6 @@ measure() {	# MODULE COMMAND...
 	return $run_status
 }
 
-# The functions that kprobe_sweep leaves out in a round.
-skip_functions() {	# ROUND
-	skipped=$(awk -v round="$1" 'BEGIN { printf "," }
-		round ~ "^" $1 "$" { printf "%s,", $2 }' sweep.skip)
-	printf %s "$skipped" >/sys/module/kprobe_sweep/parameters/skip
-}
-
 # The cost of a hit for all kinds of probes.
 measure_hits() {
 	echo 0 >$knob && measure kprobe_bench plain

@@ -9,8 +9,7 @@
 # A ROUND is pre, post, return, three, hotplug-jumps, hotplug-breakpoints, suspend-jumps or
 # suspend-breakpoints; the default is all that the machine is capable of. The file "share" has
 # the distance of each instruction from _text, in hexadecimal digits: of a part of all
-# instructions, which follows from the number in the file "seed". "sweep.skip" names the
-# functions that must not be probed in a round.
+# instructions, which follows from the number in the file "seed".
 . ./lib.sh
 . ./workload.sh
 . ./measure.sh
@@ -35,8 +34,7 @@ has_module kprobe_sweep || skip_all "no module kprobe_sweep"
 [ "$(symbol_address __stop___ex_table)" ] || skip_all "no CONFIG_KALLSYMS_ALL"
 ! has_config KASAN || skip_all "too slow with KASAN"
 
-# CPUs that can go off line: none if there is only one. They come back after the module has
-# gone, whose probes may be where a CPU that comes on line must not hit any.
+# CPUs that can go off line: none if there is only one.
 ! grep -q '[-,]' /sys/devices/system/cpu/online ||
 	cpus=$(grep -lx 1 /sys/devices/system/cpu/cpu[0-9]*/online 2>/dev/null)
 for cpu in $cpus; do
@@ -183,7 +181,6 @@ run_round() {	# ORDER KIND NUMBER
 round() {	# NAME ROUND ORDER KIND NUMBER
 	began=$(date +%s)
 	: >"$output.round"
-	skip_functions "$2"
 	check "$1: the kernel works as before" run_round "$3" "$4" "$5"
 	check "$1: the numbers agree" sweep_adds_up "$2" "$4" "$5"
 	echo "# $1: $(($(date +%s) - began)) s, places $(sum places)," \
