@@ -96,9 +96,11 @@ static const struct sweep_kind kinds[] = {
  * @pre:	Calls of the pre handler, or of the entry handler.
  * @late:	Those of them that came while probes were being unregistered.
  * @post:	Calls of the post handler, or of the return handler.
+ * @unwatched:	A pre or entry handler was called while RCU was not watching.
  */
 struct seen {
 	atomic_t pre, late, post;
+	bool unwatched;
 };
 
 /* A return probe, or a probe, which has no use for the rest of it. */
@@ -142,6 +144,8 @@ static int sweep_pre_handler(struct kprobe *p, struct pt_regs *regs)
 	atomic_inc(&seen->pre);
 	if (READ_ONCE(removing))
 		atomic_inc(&seen->late);
+	if (!rcu_is_watching())
+		WRITE_ONCE(seen->unwatched, true);
 	return 0;
 }
 
@@ -162,8 +166,11 @@ static int sweep_entry_handler(struct kretprobe_instance *ri, struct pt_regs *re
 {
 	struct seen *seen = sweep_seen_return(ri);
 
-	if (seen)
-		atomic_inc(&seen->pre);
+	if (!seen)
+		return 0;
+	atomic_inc(&seen->pre);
+	if (!rcu_is_watching())
+		WRITE_ONCE(seen->unwatched, true);
 	return 0;
 }
 
@@ -352,6 +359,8 @@ static bool sweep_pre_agrees(const struct seen *seen, const struct seen *first)
 
 static bool sweep_agrees(const struct seen *seen, const struct seen *first, unsigned long addr)
 {
+	if (seen->unwatched)
+		return false;
 	/* Calls in flight have not returned. */
 	if (added->returns)
 		return atomic_read(&seen->post) <= atomic_read(&seen->pre);
