@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A fault of a probed instruction reaches the same fixup as without a probe. */
+#include <linux/extable.h>
 #include <linux/mman.h>
 #include <linux/mm.h>
+#include <linux/preempt.h>
 #include <linux/ptrace.h>
 
+#include <asm/extable.h>
 #include <asm/processor-flags.h>
 
 #include "snippets.h"
@@ -138,10 +141,29 @@ static void fault_may_sleep(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kpt_state.ax, 0);
 }
 
+#if IS_BUILTIN(CONFIG_KPROBES_SANITY_TEST)
+/* A machine check in a copy asks for the kind of the fixup before the fault is moved. */
+static void kind_of_fixup_is_that_of_the_instruction(struct kunit *test)
+{
+	const struct fault *fault = test->param_value;
+	struct kprobe *a = kpt_snippet_probe('a', kpt_find_snippet(fault->snippet), true);
+	unsigned long copy;
+
+	ASSERT_REGISTERED(test, a);
+	scoped_guard(preempt)
+		copy = (unsigned long)get_kprobe(a->addr)->ainsn.insn;
+	KUNIT_EXPECT_NE(test, ex_get_fixup_type((unsigned long)a->addr), EX_TYPE_NONE);
+	KUNIT_EXPECT_EQ(test, ex_get_fixup_type(copy), ex_get_fixup_type((unsigned long)a->addr));
+}
+#endif
+
 static struct kunit_case kprobes_x86_faults_cases[] = {
 	KUNIT_CASE_PARAM(fault_is_fixed_up, fault_gen_params),
 	KUNIT_CASE_PARAM(skipped_fault_is_fixed_up, fault_gen_params),
 	KUNIT_CASE(fault_may_sleep),
+#if IS_BUILTIN(CONFIG_KPROBES_SANITY_TEST)
+	KUNIT_CASE_PARAM(kind_of_fixup_is_that_of_the_instruction, fault_gen_params),
+#endif
 	{ }
 };
 

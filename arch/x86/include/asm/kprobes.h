@@ -217,6 +217,7 @@ static __always_inline unsigned long kprobe_ftrace_sp(const struct pt_regs *regs
 int kprobe_int3_handler(struct pt_regs *regs);
 int kprobe_fault_handler(struct pt_regs *regs, int trapnr);
 bool kprobe_fixup_fault(struct pt_regs *regs, int trapnr);
+unsigned long kprobe_original_ip(unsigned long ip);
 unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 			       unsigned long *sp);
 
@@ -237,6 +238,11 @@ static inline int kprobe_fault_handler(struct pt_regs *regs, int trapnr)
 static inline bool kprobe_fixup_fault(struct pt_regs *regs, int trapnr)
 {
 	return false;
+}
+
+static inline unsigned long kprobe_original_ip(unsigned long ip)
+{
+	return ip;
 }
 
 static inline unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,

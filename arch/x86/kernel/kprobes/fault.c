@@ -33,6 +33,22 @@ unsigned long kprobe_slot_original_ip(const struct kprobe *owner, unsigned long 
 	return (unsigned long)owner->addr + (ip - copy < ainsn->size ? 0 : ainsn->size);
 }
 
+/**
+ * kprobe_original_ip() - Map an address in any slot to the text
+ * @ip: The address.
+ *
+ * Context: Any in which RCU is watching.
+ * Return: See kprobe_slot_original_ip(); @ip if it is in no slot.
+ */
+unsigned long kprobe_original_ip(unsigned long ip)
+{
+	const struct kprobe *owner;
+
+	guard(preempt_notrace)();
+	owner = kprobe_slot_owner(ip);
+	return owner ? kprobe_slot_original_ip(owner, ip) : ip;
+}
+
 /* True if @ip is in a copy that this CPU runs for a hit of @owner. */
 static bool is_slot_copy_running(const struct kprobe *owner, unsigned long ip)
 {

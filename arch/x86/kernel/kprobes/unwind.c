@@ -74,6 +74,5 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 	kprobe_body_unwind(&ip, sp);
 	if (is_kernel_text(ip) || kprobe_detour_unwind(&ip, sp))
 		return ip;
-	kp = kprobe_slot_owner(ip);
-	return kp ? kprobe_slot_original_ip(kp, ip) : ip;
+	return kprobe_original_ip(ip);
 }
