@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Stack traces from handlers, and probes at all instructions of a function. */
+#include <linux/ftrace.h>
+#include <linux/irqflags.h>
 #include <linux/sched.h>
 #include <linux/time.h>
 
@@ -187,10 +189,52 @@ static void stack_is_walked_from_a_traced_function(struct kunit *test)
 	expect_traces(test, functions, functions, 0);
 }
 
+static bool lockdep_in_handler;
+
+static void see_lockdep(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	lockdep_in_handler = lockdep_hardirqs_enabled();
+}
+
+/* What lockdep knows of interrupts is as before a hit, also where it is not told of them. */
+static void lockdep_is_as_before(struct kunit *test)
+{
+	bool enabled = false;
+
+	for (unsigned int insn = 0; insn < FRAME_INSNS; insn++) {
+		struct kprobe *a = kpt_frame_probe('a', insn);
+
+		a->post_handler = see_lockdep;
+		ASSERT_REGISTERED(test, a);
+		raw_local_irq_disable();
+		kprobes_test_frame(ARG);
+		enabled = lockdep_hardirqs_enabled();
+		raw_local_irq_enable();
+		KUNIT_EXPECT_EQ(test, enabled, IS_ENABLED(CONFIG_TRACE_IRQFLAGS));
+		KUNIT_EXPECT_FALSE(test, lockdep_in_handler);
+
+		/* An interrupt in between tells lockdep of its end. */
+		for (int i = 0; i < 3; i++) {
+			local_irq_disable();
+			raw_local_irq_enable();
+			kprobes_test_frame(ARG);
+			raw_local_irq_disable();
+			enabled = lockdep_hardirqs_enabled();
+			lockdep_hardirqs_off(CALLER_ADDR0);
+			local_irq_enable();
+			if (!enabled)
+				break;
+		}
+		KUNIT_EXPECT_FALSE(test, enabled);
+		unregister_kprobe(a);
+	}
+}
+
 static struct kunit_case kprobes_x86_frames_cases[] = {
 	KUNIT_CASE(each_insn_is_probed),
 	KUNIT_CASE(stack_is_walked_from_each_insn),
 	KUNIT_CASE(stack_is_walked_from_a_traced_function),
+	KUNIT_CASE(lockdep_is_as_before),
 	{ }
 };
 

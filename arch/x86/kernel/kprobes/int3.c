@@ -237,11 +237,11 @@ static noinline noinstr void kprobe_complete_copy_unwatched(struct pt_regs *regs
  */
 noinstr void kprobe_copy_done(struct pt_regs *regs)
 {
-	bool irqs_on = raw_cpu_read(kprobe_ctlblk.saved_flags);
+	/* As the exception does: the interrupt flag may be another one for a while. */
+	bool irqs_on = lockdep_hardirqs_enabled();
 
 	__preempt_count_add(PREEMPT_OFFSET);
-	if (irqs_on)
-		lockdep_hardirqs_off(CALLER_ADDR0);
+	lockdep_hardirqs_off(CALLER_ADDR0);
 	regs->sp += HANDLER_STACK_ROOM + sizeof(long);
 	if (likely(kprobe_rcu_is_watching()))
 		kprobe_complete_copy(kprobe_running(), regs, false);
