@@ -337,6 +337,21 @@ static void trace_at_each_insn_of_detour_with_post_handler_shows_callers(struct 
 }
 
 #ifdef CONFIG_UNWINDER_ORC
+/* After the copy, which its slot follows by the stub that calls the post handler. */
+static void trace_at_each_insn_after_copy_shows_callers(struct kunit *test)
+{
+	const struct traced_insn *insn = test->param_value;
+	struct kprobe *a = kpt_post_probe('a', insn->symbol);
+
+	skip_unless_stack_is_walked(test);
+	a->offset = ENDBR_SIZE + insn->offset;
+	kpt_test_probe('a')->act = overwrite_registers;
+	ASSERT_REGISTERED(test, a);
+	KUNIT_EXPECT_EQ(test, step_through(test, insn->function, ARG, NULL), ARG + 1);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "aA");
+	KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
+}
+
 static void trace_at_each_insn_of_small_detour_shows_callers(struct kunit *test)
 {
 	KUNIT_ASSERT_EQ(test, kpt_use_small_detours(test), 0);
@@ -422,6 +437,8 @@ static struct kunit_case kprobes_x86_steps_cases[] = {
 	KUNIT_CASE_PARAM(trace_at_each_insn_of_detour_with_post_handler_shows_callers,
 			 kpt_traced_insn_gen_params),
 #ifdef CONFIG_UNWINDER_ORC
+	KUNIT_CASE_PARAM(trace_at_each_insn_after_copy_shows_callers,
+			 kpt_traced_insn_gen_params),
 	KUNIT_CASE_PARAM(trace_at_each_insn_of_small_detour_shows_callers,
 			 kpt_traced_insn_gen_params),
 	KUNIT_CASE(trace_at_each_insn_after_changed_path_shows_callers),

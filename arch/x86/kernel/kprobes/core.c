@@ -28,8 +28,6 @@
 #include "relocate.h"
 #include "text.h"
 
-extern char kprobe_post_stub[];
-
 /*
  * An instruction with an exception-table entry may sleep in its fault, which the grace
  * period that protects slots takes for a quiescent state. Stepping it makes the fault

@@ -54,27 +54,11 @@
 	addq	$(EFLAGS - ORIG_RAX), %rsp
 .endm
 
-/* Return by IRET to what the struct pt_regs says. */
-.macro RETURN_BY_IRET
-	POP_REGS
-	addq	$8, %rsp
-	UNWIND_HINT_IRET_REGS
-	iretq
-.endm
-
 /*
- * The same without IRET: push flags and ip below the stack pointer of the struct pt_regs
- * and pop them. Nothing is popped before: an interrupt would overwrite registers that the
- * unwinder reads.
+ * Load the registers of a struct pt_regs from @r15 to @di. Nothing is popped: an interrupt
+ * would overwrite registers that the unwinder reads.
  */
-.macro RETURN_BY_RET restored
-	movq	RIP(%rsp), %rax
-	movq	EFLAGS(%rsp), %rcx
-	movq	RSP(%rsp), %rdx
-	leaq	-16(%rdx), %rdx
-	movq	%rax, 8(%rdx)
-	movq	%rcx, (%rdx)
-	movq	%rdx, ORIG_RAX(%rsp)
+.macro LOAD_REGS
 	movq	R15(%rsp), %r15
 	movq	R14(%rsp), %r14
 	movq	R13(%rsp), %r13
@@ -90,6 +74,29 @@
 	movq	RDX(%rsp), %rdx
 	movq	RSI(%rsp), %rsi
 	movq	RDI(%rsp), %rdi
+.endm
+
+/* Return by IRET to what the struct pt_regs says. */
+.macro RETURN_BY_IRET
+	LOAD_REGS
+	leaq	RIP(%rsp), %rsp
+	UNWIND_HINT_IRET_REGS
+	iretq
+.endm
+
+/*
+ * The same without IRET: push flags and ip below the stack pointer of the struct pt_regs
+ * and pop them.
+ */
+.macro RETURN_BY_RET restored
+	movq	RIP(%rsp), %rax
+	movq	EFLAGS(%rsp), %rcx
+	movq	RSP(%rsp), %rdx
+	leaq	-16(%rdx), %rdx
+	movq	%rax, 8(%rdx)
+	movq	%rcx, (%rdx)
+	movq	%rdx, ORIG_RAX(%rsp)
+	LOAD_REGS
 	movq	ORIG_RAX(%rsp), %rsp
 	.ifnb	\restored
 \restored:

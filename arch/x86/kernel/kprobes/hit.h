@@ -26,7 +26,8 @@ static __always_inline bool kprobe_rcu_is_watching(void)
 
 kprobe_opcode_t *kprobe_boost_ip(const struct kprobe *p);
 
-/* Called by trampoline.S */
+/* In trampoline.S, and called by it */
+extern const u8 kprobe_post_stub[], kprobe_post_stub_framed[];
 void kprobe_copy_done(struct pt_regs *regs);
 void kretprobe_returned(struct pt_regs *regs);
 

@@ -228,7 +228,7 @@ static noinline noinstr void kprobe_complete_copy_unwatched(struct pt_regs *regs
 
 /**
  * kprobe_copy_done() - Call the post handlers after a copied instruction
- * @regs: The registers after it, with @sp too low and @ip unknown.
+ * @regs: The registers after it, but for @ip and the interrupt flag.
  *
  * kprobe_post_stub calls this. Handlers must find the context of the breakpoint in
  * which the pre handlers ran, at a fraction of its cost.
@@ -242,7 +242,6 @@ noinstr void kprobe_copy_done(struct pt_regs *regs)
 
 	__preempt_count_add(PREEMPT_OFFSET);
 	lockdep_hardirqs_off(CALLER_ADDR0);
-	regs->sp += HANDLER_STACK_ROOM + sizeof(long);
 	if (likely(kprobe_rcu_is_watching()))
 		kprobe_complete_copy(kprobe_running(), regs, false);
 	else

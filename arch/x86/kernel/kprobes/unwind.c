@@ -34,6 +34,39 @@ static const struct kprobe *running_site_of_regs(const struct pt_regs *regs)
 	return kcb->regs == regs && kprobe_is_site(running) ? running : NULL;
 }
 
+/* The site whose copy this CPU has run, and whose post handlers it has not called yet. */
+static const struct kprobe *site_of_finished_copy(void)
+{
+	const struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
+	unsigned int i = kcb->depth;
+
+	if (!kcb->regs)
+		return kprobe_running();
+	while (i--)
+		if (!kcb->outer[i].regs)
+			return kcb->outer[i].kp;
+	return NULL;
+}
+
+/*
+ * The stub for post handlers, too, has no unwind data until it has pushed all registers, and
+ * its address stands for the ip that it does not know.
+ */
+static bool kprobe_post_stub_unwind(unsigned long *ip, unsigned long *sp)
+{
+	unsigned long offset = *ip - (unsigned long)kprobe_post_stub;
+	const struct kprobe *kp;
+
+	if (offset >= kprobe_post_stub_framed - kprobe_post_stub)
+		return false;
+	kp = site_of_finished_copy();
+	if (!kp)
+		return false;
+	*ip = (unsigned long)kp->addr + kp->ainsn.size;
+	*sp += kprobe_words_pushed(kprobe_post_stub, offset) * sizeof(long);
+	return true;
+}
+
 /* True if a detour has saved @regs and no handler has changed the path. */
 static bool is_hit_of_detour(const struct pt_regs *regs, unsigned long hit)
 {
@@ -45,8 +78,8 @@ static bool is_hit_of_detour(const struct pt_regs *regs, unsigned long hit)
  * kprobe_unwind_ip() - Find the address whose unwind data describes the stack
  * @ip: An address that the unwinder has found.
  * @regs: The registers that contain @ip, or NULL.
- * @sp: The stack pointer at @ip. At the start and the end of a detour it is set to
- *	that of the probed code.
+ * @sp: The stack pointer at @ip. At the start and the end of a detour, and at the start of
+ *	the stub for post handlers, it is set to that of the probed code.
  *
  * Slots have no unwind data; those of the probed instruction apply, also at a relay. Pre
  * handlers see @regs->ip after the breakpoint, perhaps at the next instruction already,
@@ -63,6 +96,8 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 	unsigned long hit = 0;
 
 	guard(preempt_notrace)();
+	if (regs && kprobe_post_stub_unwind(&ip, sp))
+		return ip;
 	/* The stack may be that of a task that runs now. */
 	if (regs)
 		hit = READ_ONCE_NOCHECK(regs->ip) - INT3_INSN_SIZE;

@@ -11,6 +11,7 @@
 void kprobe_body_unwind(unsigned long *ip, unsigned long *sp);
 bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp);
 bool kprobe_relay_unwind(unsigned long *ip);
+unsigned int kprobe_words_pushed(const u8 *code, unsigned int offset);
 #else
 static inline void kprobe_body_unwind(unsigned long *ip, unsigned long *sp) { }
 
@@ -22,6 +23,11 @@ static inline bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 static inline bool kprobe_relay_unwind(unsigned long *ip)
 {
 	return false;
+}
+
+static inline unsigned int kprobe_words_pushed(const u8 *code, unsigned int offset)
+{
+	return 0;
 }
 #endif
 

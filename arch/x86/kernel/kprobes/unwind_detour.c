@@ -83,14 +83,21 @@ static bool is_detour_framed(const struct detour_template *template, u32 offset,
 	return false;
 }
 
-/* The number of words that the body has pushed at @offset on top of its return address. */
-static unsigned int body_words_pushed(const struct detour_body *body, unsigned int offset)
+/**
+ * kprobe_words_pushed() - Count the words that saving of registers has pushed
+ * @code: The code, which begins with that.
+ * @offset: The offset of an instruction in it.
+ *
+ * Context: Any.
+ * Return: The number of words that are pushed before that instruction.
+ */
+unsigned int kprobe_words_pushed(const u8 *code, unsigned int offset)
 {
 	unsigned int count = 0;
 	struct insn insn;
 
 	for (unsigned int pos = 0; pos < offset; pos += insn.length) {
-		if (insn_decode(&insn, body->code + pos, MAX_INSN_SIZE, INSN_MODE_KERN))
+		if (insn_decode(&insn, code + pos, MAX_INSN_SIZE, INSN_MODE_KERN))
 			break;
 		switch (insn_opcode(&insn)) {
 		case OPCODE_PUSH(0) ... OPCODE_PUSH(7):
@@ -126,7 +133,7 @@ void kprobe_body_unwind(unsigned long *ip, unsigned long *sp)
 	unsigned int words;
 
 	if (offset < body->framed)
-		words = body_words_pushed(body, offset);
+		words = kprobe_words_pushed(body->code, offset);
 	else if (offset >= body->restored && offset <= body->restored + POPF_SIZE)
 		words = offset == body->restored;
 	else
