@@ -2,7 +2,9 @@
 /* Returns through the trampoline, and what is saved of a call until then. */
 #include <linux/err.h>
 #include <linux/hw_breakpoint.h>
+#include <linux/kmsg_dump.h>
 #include <linux/perf_event.h>
+#include <linux/printk.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/string.h>
@@ -12,6 +14,7 @@
 #include <asm/nospec-branch.h>
 #include <asm/processor-flags.h>
 
+#include "../hosts.h"
 #include "../return_probes.h"
 #include "frames.h"
 #include "registers.h"
@@ -250,6 +253,38 @@ static void linked_instance_is_complete(struct kunit *test)
 	}
 }
 
+static int dump_inside(void *unused)
+{
+	dump_stack_lvl(KERN_DEBUG);
+	return VISITED;
+}
+
+/* The caller is printed as what the unwinder has found, and no function that did not call. */
+static void printed_trace_shows_the_caller(struct kunit *test)
+{
+	const struct host *host = test->param_value;
+	unsigned int callers = 0, others = 0;
+	struct kmsg_dump_iter log;
+	char line[128] = "";
+	size_t len;
+
+	if (!STACK_IS_WALKED)
+		kunit_skip(test, "needs the ORC unwinder, or frame pointers");
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', host->symbol));
+	ASSERT_RETURN_PROBED(test, kpt_return_probe('s', host->symbol));
+	kmsg_dump_rewind(&log);
+	while (kmsg_dump_get_line(&log, false, NULL, 0, NULL))
+		;
+	KUNIT_EXPECT_EQ(test, kprobes_test_visit(host, dump_inside, NULL), VISITED);
+	while (kmsg_dump_get_line(&log, false, line, sizeof(line) - 1, &len)) {
+		callers += strstr(line, " kprobes_test_visit+") && !strchr(line, '?');
+		others += !!strstr(line, "kprobe_post_stub");
+		memset(line, 0, sizeof(line));
+	}
+	KUNIT_EXPECT_EQ(test, callers, 1);
+	KUNIT_EXPECT_EQ(test, others, 0);
+}
+
 static struct kunit_case kretprobes_x86_cases[] = {
 	KUNIT_CASE(return_preserves_registers),
 	KUNIT_CASE(return_handler_changes_result),
@@ -257,6 +292,7 @@ static struct kunit_case kretprobes_x86_cases[] = {
 	KUNIT_CASE(return_pops_arguments),
 	KUNIT_CASE(linked_instance_is_complete),
 	KUNIT_CASE_PARAM(entry_is_return_probed, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(printed_trace_shows_the_caller, kpt_host_gen_params),
 	{ }
 };
 

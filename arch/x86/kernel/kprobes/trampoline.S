@@ -45,8 +45,13 @@ _ASM_NOKPROBE(kprobe_post_stub_framed)
  * again and leaves there what a stack trace shows in its place until
  * kretprobe_returned() restores the real one. It also pairs with the RET below in
  * the CPU's return stack, so all later returns stay predicted correctly.
+ *
+ * A return address is looked up as that of the call before it: the byte there has a name.
  */
-SYM_CODE_START(__kretprobe_trampoline)
+SYM_CODE_START(kretprobe_trampoline)
+	UNWIND_HINT_UNDEFINED
+	int3
+SYM_INNER_LABEL(__kretprobe_trampoline, SYM_L_GLOBAL)
 	UNWIND_HINT_UNDEFINED
 	ANNOTATE_NOENDBR	/* returned to */
 	ANNOTATE_INTRA_FUNCTION_CALL
@@ -63,6 +68,6 @@ SYM_CODE_START(__kretprobe_trampoline)
 	popf
 	lea	__ASM_SEL_RAW(8, 16)(%_ASM_SP), %_ASM_SP
 	RET
-SYM_CODE_END(__kretprobe_trampoline)
+SYM_CODE_END(kretprobe_trampoline)
 _ASM_NOKPROBE(__kretprobe_trampoline)
 #endif
