@@ -148,6 +148,8 @@ static void slot_free(struct maple_tree *pages, kprobe_opcode_t *slot)
 		return;
 	i = ((void *)slot - page->code) / page->cache->slot_bytes;
 	WARN_ON_ONCE(!__test_and_clear_bit(i, page->used));
+	/* An architecture that tells perf what it writes to slots leaves this to us. */
+	perf_event_text_poke(slot, slot, page->cache->slot_bytes, NULL, 0);
 	WRITE_ONCE(page->owner[i], NULL);
 	if (list_empty(&page->link))
 		list_add(&page->link, &page->cache->open_pages);

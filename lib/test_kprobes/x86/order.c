@@ -11,6 +11,8 @@
 #include <linux/kprobes_hit.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
+#include <linux/perf_event.h>
+#include <linux/preempt.h>
 #include <linux/ptrace.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
@@ -21,6 +23,7 @@
 #include "../return_probes.h"
 #include "../sleepers.h"
 #include "jump_load.h"
+#include "jump_snippets.h"
 
 /**
  * struct watch - Memory that is about to be freed, and what probes have seen of it
@@ -444,6 +447,165 @@ static void perf_can_replay_the_text(struct kunit *test)
 	expect_replayed(test, 5);
 }
 
+/**
+ * struct slot_texts - What is in slots by perf's records of text pokes
+ * @addr:	The slots in use, with NULL between them.
+ * @len:	The length of the text in each.
+ * @wrong:	The number of records that do not tell what was in a slot, or is in it now.
+ * @freed:	The last slot in use was freed.
+ */
+static struct slot_texts {
+	const void *addr[16];
+	size_t len[16];
+	unsigned int wrong;
+	bool freed;
+} slot_texts;
+
+/* The index of a slot, or of none with NULL; 16 if there is no such index. */
+static unsigned int find_slot_text(const void *addr)
+{
+	unsigned int i = 0;
+
+	while (i < ARRAY_SIZE(slot_texts.addr) && READ_ONCE(slot_texts.addr[i]) != addr)
+		i++;
+	return i;
+}
+
+static bool slot_is_told(const kprobe_opcode_t *slot)
+{
+	return slot && find_slot_text(slot) < ARRAY_SIZE(slot_texts.addr);
+}
+
+/* All changes of slots are made under kprobe_mutex. Those of earlier tests may be freed late. */
+static int see_slot_poke(struct kprobe *kp, struct pt_regs *regs)
+{
+	const void *addr = (const void *)argument(regs, 0);
+	size_t old_len = argument(regs, 2), len = argument(regs, 4);
+	unsigned int i = find_slot_text(addr);
+
+	if (old_len && len)	/* of the text */
+		return 0;
+	if (old_len && i < ARRAY_SIZE(slot_texts.addr)) {
+		slot_texts.wrong += old_len < slot_texts.len[i];
+		WRITE_ONCE(slot_texts.addr[i], NULL);
+		WRITE_ONCE(slot_texts.freed,
+			   !memchr_inv(slot_texts.addr, 0, sizeof(slot_texts.addr)));
+	} else if (len) {
+		slot_texts.wrong += i < ARRAY_SIZE(slot_texts.addr) ||
+			!!memcmp(addr, (const void *)argument(regs, 3), len);
+		i = find_slot_text(NULL);
+		if (i == ARRAY_SIZE(slot_texts.addr))
+			return 0;
+		slot_texts.len[i] = len;
+		WRITE_ONCE(slot_texts.addr[i], addr);
+	}
+	return 0;
+}
+
+static bool has_site(const struct kprobe *kp)
+{
+	guard(preempt)();
+	return get_kprobe(kp->addr);
+}
+
+/* Begin when the site at TARGET that earlier tests have left is freed, with its slots. */
+static void begin_watching_slots(struct kunit *test)
+{
+	struct kprobe *c = kpt_probe('c', TARGET->symbol);
+	unsigned long end = jiffies + PATIENCE;
+
+	ASSERT_REGISTERED(test, c);
+	unregister_kprobe(c);
+	while (has_site(c) && time_before(jiffies, end))
+		msleep(20);
+	slot_texts = (struct slot_texts){ };
+	begin_watching(test);
+	watch_function(test, "perf_event_text_poke", see_slot_poke);
+}
+
+static const struct arch_optimized_insn *detour_of(const struct kprobe *site)
+{
+	return &container_of(site, struct optimized_kprobe, kp)->optinsn;
+}
+
+static void expect_slots_are_freed(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, wait_for(&slot_texts.freed));
+	KUNIT_EXPECT_EQ(test, slot_texts.wrong, 0);
+}
+
+static void perf_can_decode_slots(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	struct kprobe *b = kpt_post_probe('b', TARGET->symbol);
+	const struct kprobe *site;
+
+	begin_watching_slots(test);
+	ASSERT_REGISTERED(test, a);
+	site = list_next_entry(a, list);
+	KUNIT_EXPECT_TRUE(test, slot_is_told(site->ainsn.insn));
+	ASSERT_REGISTERED(test, b);
+	KUNIT_EXPECT_TRUE(test, slot_is_told(site->ainsn.post_insn));
+	ASSERT_OPTIMIZED(test, a);
+	KUNIT_EXPECT_TRUE(test, slot_is_told(detour_of(site)->insn));
+	KUNIT_EXPECT_TRUE(test, slot_is_told(detour_of(site)->post));
+	unregister_kprobe(a);
+	unregister_kprobe(b);
+	expect_slots_are_freed(test);
+}
+
+static void perf_can_decode_small_detour(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	const struct kprobe *site;
+
+	if (!IS_ENABLED(CONFIG_X86_64))
+		kunit_skip(test, "no small detours");
+	KUNIT_ASSERT_EQ(test, kpt_use_small_detours(test), 0);
+	begin_watching_slots(test);
+	ASSERT_REGISTERED(test, a);
+	ASSERT_OPTIMIZED(test, a);
+	KUNIT_EXPECT_TRUE(test, kpt_has_small_detour(a));
+	site = list_next_entry(a, list);
+	KUNIT_EXPECT_TRUE(test, slot_is_told(detour_of(site)->insn));
+	unregister_kprobe(a);
+	expect_slots_are_freed(test);
+}
+
+/* A page of slots that perf was told of, and whether it was told that it is gone. */
+static unsigned long slot_page_told;
+static bool slot_page_gone;
+
+/* perf_event_ksymbol(type, addr, len, unregister, sym), with an address of 64 bits */
+static int see_slot_page(struct kprobe *kp, struct pt_regs *regs)
+{
+	bool gone = argument(regs, IS_ENABLED(CONFIG_X86_64) ? 3 : 4);
+
+	if ((u16)argument(regs, 0) != PERF_RECORD_KSYMBOL_TYPE_OOL)
+		return 0;
+	if (!gone)
+		slot_page_told = argument(regs, 1);
+	else if (argument(regs, 1) == slot_page_told)
+		WRITE_ONCE(slot_page_gone, true);
+	return 0;
+}
+
+static void perf_is_told_of_pages(struct kunit *test)
+{
+	struct kprobe **all = kpt_many_probes(test), *site;
+
+	begin_watching(test);
+	slot_page_told = 0;
+	slot_page_gone = false;
+	watch_function(test, "perf_event_ksymbol", see_slot_page);
+	/* The last slots are in a page of their own. */
+	KUNIT_ASSERT_EQ(test, register_kprobes(all, MANY / 4), 0);
+	site = list_next_entry(all[MANY / 4 - 1], list);
+	KUNIT_EXPECT_EQ(test, slot_page_told, (unsigned long)site->ainsn.insn & PAGE_MASK);
+	unregister_kprobes(all, MANY / 4);
+	KUNIT_EXPECT_TRUE(test, wait_for(&slot_page_gone));
+}
+
 static struct kunit_case kprobes_x86_order_cases[] = {
 	KUNIT_CASE(site_is_kept_for_its_readers),
 	KUNIT_CASE_SLOW(page_of_slots_is_kept_for_its_readers),
@@ -451,6 +613,9 @@ static struct kunit_case kprobes_x86_order_cases[] = {
 	KUNIT_CASE_SLOW(slots_are_kept_while_a_cpu_comes_up),
 	KUNIT_CASE(unregistering_waits_for_late_return),
 	KUNIT_CASE(perf_can_replay_the_text),
+	KUNIT_CASE_SLOW(perf_can_decode_slots),
+	KUNIT_CASE_SLOW(perf_can_decode_small_detour),
+	KUNIT_CASE_SLOW(perf_is_told_of_pages),
 	{ }
 };
 

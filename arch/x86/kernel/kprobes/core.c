@@ -10,7 +10,6 @@
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/memory.h>
-#include <linux/perf_event.h>
 #include <linux/set_memory.h>
 #include <linux/unaligned.h>
 
@@ -67,7 +66,7 @@ static int kprobe_make_slot(struct kprobe *p, const struct insn *insn, const voi
 	if (next)
 		__text_gen_insn(code + len, JMP32_INSN_OPCODE, slot + len, next,
 				JMP32_INSN_SIZE);
-	text_poke(slot, code, sizeof(code));
+	kprobe_write_text(slot, code, sizeof(code), 0);
 	/* The site may be armed already. Pairs with the READ_ONCE() in kprobe_finish_hit(). */
 	WRITE_ONCE(*result, slot);
 	return 0;
@@ -200,20 +199,16 @@ void arch_remove_kprobe(struct kprobe *p)
 }
 EXPORT_SYMBOL_IF_KUNIT(arch_remove_kprobe);
 
-static void kprobe_poke_opcode(struct kprobe *p, u8 old, u8 new)
-{
-	text_poke(p->addr, &new, INT3_INSN_SIZE);
-	perf_event_text_poke(p->addr, &old, INT3_INSN_SIZE, &new, INT3_INSN_SIZE);
-}
-
 void arch_arm_kprobe(struct kprobe *p)
 {
-	kprobe_poke_opcode(p, p->opcode, INT3_INSN_OPCODE);
+	const u8 breakpoint = INT3_INSN_OPCODE;
+
+	kprobe_write_text(p->addr, &breakpoint, INT3_INSN_SIZE, INT3_INSN_SIZE);
 }
 
 void arch_disarm_kprobe(struct kprobe *p)
 {
-	kprobe_poke_opcode(p, INT3_INSN_OPCODE, p->opcode);
+	kprobe_write_text(p->addr, &p->opcode, INT3_INSN_SIZE, INT3_INSN_SIZE);
 }
 
 void arch_sync_kprobes(void)

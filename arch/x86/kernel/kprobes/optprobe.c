@@ -454,7 +454,7 @@ static int detour_make_first_half(struct arch_optimized_insn *op, struct kprobe_
 	len += JMP32_INSN_SIZE;
 	if (WARN_ON_ONCE(len != detour_size(op)))
 		return -EILSEQ;
-	text_poke(op->insn, code, len);
+	kprobe_write_text(op->insn, code, len, 0);
 	return 0;
 }
 
@@ -479,7 +479,7 @@ static int detour_make_second_half(struct arch_optimized_insn *op, struct kprobe
 	detour_put_jump(code, op->post, len, op->post + second_half->entry);
 	detour_set_branch(code, op->post, second_half->first, op->post + second_half->end);
 	detour_set_branch(code, op->post, second_half->rest, detour_rest(op));
-	text_poke(op->post, code, sizeof(code));
+	kprobe_write_text(op->post, code, sizeof(code), 0);
 	return 0;
 }
 

@@ -17,7 +17,6 @@
 #include <linux/memory.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
-#include <linux/perf_event.h>
 #include <linux/rbtree.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -202,15 +201,6 @@ unsigned long kprobe_relay_find_place(unsigned long site, bool *padded)
 
 /* -------------------------------------------------------------- making, freeing */
 
-static void relay_poke(const struct relay *relay, const u8 *code)
-{
-	u8 old[JMP32_INSN_SIZE];
-
-	memcpy(old, (void *)relay->addr, sizeof(old));
-	text_poke((void *)relay->addr, code, sizeof(old));
-	perf_event_text_poke((void *)relay->addr, old, sizeof(old), code, sizeof(old));
-}
-
 /**
  * kprobe_relay_make() - Write a relay
  * @addr: The result of kprobe_relay_find_place().
@@ -234,7 +224,7 @@ int kprobe_relay_make(unsigned long addr, struct kprobe *owner, const void *deto
 	relay->owner = owner;
 	memcpy(relay->padding, (void *)addr, sizeof(relay->padding));
 	__text_gen_insn(jump, JMP32_INSN_OPCODE, (void *)addr, detour, sizeof(jump));
-	relay_poke(relay, jump);
+	kprobe_write_text((void *)addr, jump, sizeof(jump), sizeof(jump));
 	rb_add(&relay->node, &relays, relay_precedes);
 	return 0;
 }
@@ -256,7 +246,7 @@ void kprobe_relay_free(unsigned long addr)
 	struct relay *relay = relay_first_in(addr, addr + 1);
 
 	guard(mutex)(&text_mutex);
-	relay_poke(relay, relay->padding);
+	kprobe_write_text((void *)addr, relay->padding, JMP32_INSN_SIZE, JMP32_INSN_SIZE);
 	relay_forget(relay);
 }
 

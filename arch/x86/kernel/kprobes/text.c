@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The text without probes, and the start of each instruction in it
+ * The text without probes, and the start of each instruction in it; writing text
  */
 #include <linux/kprobes.h>
 #include <linux/memory.h>
 #include <linux/mm.h>
+#include <linux/perf_event.h>
+#include <linux/string.h>
 #include <linux/uaccess.h>
 
 #include <asm/ibt.h>
@@ -184,4 +186,29 @@ kprobe_opcode_t *arch_adjust_kprobe_addr(unsigned long addr, unsigned long offse
 
 	*on_func_entry = !offset || offset == entry;
 	return (kprobe_opcode_t *)(addr + (*on_func_entry ? entry : offset));
+}
+
+/**
+ * kprobe_write_text() - Write text that no CPU executes meanwhile, or one byte, and tell perf
+ * @addr: Where to.
+ * @code: The new text.
+ * @len: Its length.
+ * @old_len: The length of the old text: @len, at most JMP32_INSN_SIZE; or 0 if this is a
+ *	new slot. slot_free() tells perf when that is free again.
+ *
+ * All changes of the text are made here, but for the jumps of sites, which text_poke_queue()
+ * writes: a decoder of what CPUs have executed needs each of them.
+ *
+ * Context: Process; text_mutex is held.
+ */
+void kprobe_write_text(void *addr, const void *code, unsigned int len, unsigned int old_len)
+{
+	u8 old[JMP32_INSN_SIZE];
+
+	lockdep_assert_held(&text_mutex);
+	if (WARN_ON_ONCE(old_len > sizeof(old)))
+		return;
+	memcpy(old, addr, old_len);
+	text_poke(addr, code, len);
+	perf_event_text_poke(addr, old, old_len, code, len);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The text without probes
+ * The text without probes; writing text
  */
 #ifndef _X86_KPROBES_TEXT_H
 #define _X86_KPROBES_TEXT_H
@@ -32,5 +32,6 @@ static inline bool has_kgdb_breakpoint(unsigned long addr, unsigned int size)
 bool is_kgdb_breakpoint(const u8 *code, unsigned long addr);
 int decode_original_insn(struct insn *insn, u8 *code, unsigned long addr);
 void read_original_text(u8 *buf, unsigned long addr, unsigned int len);
+void kprobe_write_text(void *addr, const void *code, unsigned int len, unsigned int old_len);
 
 #endif /* _X86_KPROBES_TEXT_H */
