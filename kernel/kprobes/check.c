@@ -5,7 +5,6 @@
 #include "internal.h"
 
 #include <linux/ctype.h>
-#include <linux/debugfs.h>
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/ftrace.h>
@@ -14,23 +13,22 @@
 #include <linux/module.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 
 /* Room for module:symbol+offset. */
 #define PLACE_LEN	(MODULE_NAME_LEN + KSYM_NAME_LEN + 32)
 
-/* What was written last. */
-static char check_place[PLACE_LEN];
-static DEFINE_MUTEX(check_mutex);
-
 /**
- * struct check - Place that is being checked
- * @name:	The symbol, perhaps of a module and with an offset; or an address.
+ * struct check - What was written to an open file, and the answer
+ * @asked:	What was written: a symbol, perhaps of a module and with an offset; or an
+ *		address.
+ * @name:	The symbol in it, if there is one.
  * @p:		A probe there.
- * @where:	The address.
+ * @where:	The address. From here on, it is the answer.
  * @err:	What register_kprobe() would return.
  * @symbol:	The function, with the offset and module; empty if there is none.
- * @kind:	How the probe would be hit.
+ * @how:	How the probe would be hit.
  * @no_jump:	Why not by a jump, or NULL.
  * @traced:	ftrace traces the function.
  * @before:	If no instruction starts at the address: the one that it is inside of. 0 if
@@ -39,12 +37,13 @@ static DEFINE_MUTEX(check_mutex);
  * @again:	The text must be analysed further to know @no_jump.
  */
 struct check {
+	char asked[PLACE_LEN];
 	char name[PLACE_LEN];
 	struct kprobe p;
 	struct kprobe_address where;
 	int err;
 	char symbol[KSYM_SYMBOL_LEN];
-	const char *kind;
+	const char *how;
 	const char *no_jump;
 	bool traced;
 	unsigned long before;
@@ -55,9 +54,11 @@ struct check {
 /* Split "symbol+offset", or else read an address. */
 static int check_parse(struct check *check)
 {
-	char *plus = strchr(check->name, '+');
 	unsigned long offset = 0, addr;
+	char *plus;
 
+	strscpy(check->name, check->asked);
+	plus = strchr(check->name, '+');
 	if (plus) {
 		*plus = '\0';
 		if (kstrtoul(plus + 1, 0, &offset) || offset > UINT_MAX)
@@ -88,14 +89,14 @@ static void check_look(struct kprobe_site *site, void *data)
 	struct check *check = data;
 
 	if (kprobe_ftrace(&site->kp)) {
-		check->kind = "ftrace";
+		check->how = "ftrace";
 		return;
 	}
 	if (site_is_armed(site))
 		check->no_jump = optimizer_no_jump(site);
 	else
 		check->again = !optimizer_try_jump(site, &check->no_jump);
-	check->kind = check->no_jump ? "breakpoint" : "jump";
+	check->how = check->no_jump ? "breakpoint" : "jump";
 }
 
 #ifdef CONFIG_DYNAMIC_FTRACE
@@ -138,8 +139,7 @@ static int check_run(struct check *check)
 	do {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		check->again = false;
-		check->symbol[0] = '\0';
+		memset_startat(check, 0, where);
 		scoped_guard(mutex, &kprobe_mutex) {
 			check->err = kprobe_try(&check->p, &check->where, check_look, check);
 			if (check->where.function)
@@ -171,7 +171,7 @@ static void check_show_result(struct seq_file *m, const struct check *check)
 		return;
 	}
 	seq_puts(m, "result: 0\n");
-	seq_printf(m, "hit: %s\n", check->kind);
+	seq_printf(m, "hit: %s\n", check->how);
 	if (check->no_jump)
 		seq_printf(m, "no_jump: %s\n", check->no_jump);
 	seq_printf(m, "traced: %s\n", check->traced ? "yes" : "no");
@@ -232,25 +232,19 @@ static void check_show_names(struct seq_file *m, const char *symbol)
 
 static int check_show(struct seq_file *m, void *unused)
 {
-	struct check *check __free(kfree) = kzalloc(sizeof(*check), GFP_KERNEL);
+	struct check *check = m->private;
 	int err;
 
-	if (!check)
-		return -ENOMEM;
-	scoped_guard(mutex, &check_mutex)
-		strscpy(check->name, check_place);
-	if (!check->name[0]) {
-		seq_puts(m, "Write [MODULE:]SYMBOL[+OFFSET] or an address to this file first.\n");
+	if (!check) {
+		seq_puts(m, "Write [MODULE:]SYMBOL[+OFFSET] or an address to this open file first.\n");
 		return 0;
 	}
-	seq_printf(m, "place: %s\n", check->name);
-	check_parse(check);
-	/* Another user may have written it. */
-	if (!check_is_permitted(check, m->file))
-		return -EPERM;
+	/* A reader who has just added a probe expects to see whether it has a jump. */
+	optimizer_wait_bounded();
 	err = check_run(check);
 	if (err)
 		return err;
+	seq_printf(m, "place: %s\n", check->asked);
 	if (check->symbol[0])
 		check_show_address(m, check);
 	check_show_result(m, check);
@@ -261,16 +255,22 @@ static int check_show(struct seq_file *m, void *unused)
 
 static int check_open(struct inode *inode, struct file *file)
 {
-	if (file->f_mode & FMODE_READ)
-		optimizer_wait_bounded();
 	return single_open(file, check_show, NULL);
+}
+
+static int check_release(struct inode *inode, struct file *file)
+{
+	struct seq_file *m = file->private_data;
+
+	kfree(m->private);
+	return single_release(inode, file);
 }
 
 static ssize_t check_write(struct file *file, const char __user *from, size_t count, loff_t *pos)
 {
+	struct seq_file *m = file->private_data;
 	struct check *check __free(kfree) = kzalloc(sizeof(*check), GFP_KERNEL);
 	char *text __free(kfree) = NULL;
-	const char *place;
 	int err;
 
 	if (!check)
@@ -280,15 +280,16 @@ static ssize_t check_write(struct file *file, const char __user *from, size_t co
 	text = memdup_user_nul(from, count);
 	if (IS_ERR(text))
 		return PTR_ERR(text);
-	place = strim(text);
-	strscpy(check->name, place);
-	err = check->name[0] ? check_parse(check) : 0;
+	strscpy(check->asked, strim(text));
+	err = check_parse(check);
 	if (err)
 		return err;
 	if (!check_is_permitted(check, file))
 		return -EPERM;
-	guard(mutex)(&check_mutex);
-	strscpy(check_place, place);
+	guard(mutex)(&m->lock);
+	kfree(m->private);
+	m->private = no_free_ptr(check);
+	*pos = 0;	/* of the answer */
 	return count;
 }
 
@@ -297,5 +298,5 @@ const struct file_operations kprobe_check_fops = {
 	.read		= seq_read,
 	.write		= check_write,
 	.llseek		= seq_lseek,
-	.release	= single_release,
+	.release	= check_release,
 };

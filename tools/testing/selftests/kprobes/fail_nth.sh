@@ -94,6 +94,10 @@ read_from() {	# FILE
 	while read -r _; do :; done <"$1"
 }
 
+ask_in_this_task() {	# PLACE
+	{ echo "$1" >&3 && while read -r _ <&3; do :; done; } 3<>$kprobes/check
+}
+
 switch_on() { write_to $kprobes/enabled 1; }
 switch_off() { write_to $kprobes/enabled 0; }
 jumps_on() { write_to $knob 1; }
@@ -126,7 +130,7 @@ if [ -e $knob ]; then
 else
 	skip "no CONFIG_OPTPROBES" "jumps become breakpoints"
 fi
-check_each "check is asked" : write_to $kprobes/check do_rmdir
+check_each "check is asked" : ask_in_this_task do_rmdir
 for file in list blacklist stats sites refusals check; do
 	check_each "$file is read" : read_from $kprobes/$file
 done

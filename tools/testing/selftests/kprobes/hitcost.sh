@@ -20,8 +20,7 @@ add_costs() {	# SUFFIX
 
 cost_of_asking() {	# PLACE inside of an instruction
 	start=$(now)
-	write_line "$1" $kprobes/check &&
-		grep -q "not at the start of an instruction" $kprobes/check &&
+	ask_check "$1" | grep -q "not at the start of an instruction" &&
 		echo $(($(now) - start))
 }
 

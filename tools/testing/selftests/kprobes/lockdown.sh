@@ -35,10 +35,6 @@ write_same() {	# FILE
 	write_line "$(cat "$1")" "$1"
 }
 
-ask_check() {
-	write_line kernel_clone $kprobes/check && cat $kprobes/check
-}
-
 example_is_hit() {
 	dmesg -c >/dev/null
 	fork_three_times && log_has_line 'kprobe_example: .* calls '
@@ -51,7 +47,7 @@ for file in list blacklist stats sites refusals; do
 done
 check_at none "root reads enabled" cat $kprobes/enabled
 check_at none "root writes enabled" write_line 1 $kprobes/enabled
-check_at none "root asks check" ask_check
+check_at none "root asks check" ask_check kernel_clone
 check "root writes the sysctl" write_same $knob
 check_at "none integrity" "root defines an event" define_and_remove_event
 check "a module's probe is hit" example_is_hit
