@@ -435,6 +435,7 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 /**
  * kprobe_try() - Prepare a probe as if to register it, and undo that
  * @p: The probe.
+ * @kind: Only checks the probe, and is not called to undo that; or NULL.
  * @where: Set to the address that it was resolved to, or why it would be refused.
  * @look: Called with the site that the probe would have, which may have probes, if the
  *	probe would not be refused.
@@ -443,11 +444,11 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
  * Context: Process context, kprobe_mutex held. May sleep.
  * Return: What register_kprobe() would return, if arming did not fail.
  */
-int kprobe_try(struct kprobe *p, struct kprobe_address *where,
+int kprobe_try(struct kprobe *p, const struct kprobe_kind *kind, struct kprobe_address *where,
 	       void (*look)(struct kprobe_site *site, void *data), void *data)
 {
 	struct kprobe_request req;
-	struct kprobe_transaction ta = { .reqs = &req, .num = 1, .good = 1 };
+	struct kprobe_transaction ta = { .reqs = &req, .num = 1, .good = 1, .kind = kind };
 	LIST_HEAD(batch);
 	int err;
 

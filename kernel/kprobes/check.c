@@ -16,14 +16,15 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-/* Room for module:symbol+offset. */
+/* Room for a letter, a space and module:symbol+offset. */
 #define PLACE_LEN	(MODULE_NAME_LEN + KSYM_NAME_LEN + 32)
 
 /**
  * struct check - What was written to an open file, and the answer
- * @asked:	What was written: a symbol, perhaps of a module and with an offset; or an
- *		address.
+ * @asked:	What was written: perhaps the type of a probe; a symbol, perhaps of a module
+ *		and with an offset, or an address.
  * @name:	The symbol in it, if there is one.
+ * @kind:	The type, or NULL for a plain probe.
  * @p:		A probe there.
  * @where:	The address. From here on, it is the answer.
  * @err:	What register_kprobe() would return.
@@ -39,6 +40,7 @@
 struct check {
 	char asked[PLACE_LEN];
 	char name[PLACE_LEN];
+	const struct kprobe_kind *kind;
 	struct kprobe p;
 	struct kprobe_address where;
 	int err;
@@ -51,13 +53,41 @@ struct check {
 	bool again;
 };
 
-/* Split "symbol+offset", or else read an address. */
+static const struct kprobe_kind check_return_probe = { .prepare = kretprobe_check };
+static const struct kprobe_kind check_jprobe = { .prepare = jprobe_check };
+
+/* The types are those of the file list. */
+static int check_parse_type(struct check *check, char type)
+{
+	switch (type) {
+	case 'k':
+		return 0;
+	case 'r':
+		check->kind = &check_return_probe;
+		return 0;
+	case 'j':
+		check->kind = &check_jprobe;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* Split "type symbol+offset", of which only the symbol must be there, or read an address. */
 static int check_parse(struct check *check)
 {
+	const char *place = check->asked;
 	unsigned long offset = 0, addr;
 	char *plus;
+	int err;
 
-	strscpy(check->name, check->asked);
+	if (place[0] && place[1] == ' ') {
+		err = check_parse_type(check, place[0]);
+		if (err)
+			return err;
+		place = skip_spaces(place + 1);
+	}
+	strscpy(check->name, place);
 	plus = strchr(check->name, '+');
 	if (plus) {
 		*plus = '\0';
@@ -141,7 +171,8 @@ static int check_run(struct check *check)
 			return -EINTR;
 		memset_startat(check, 0, where);
 		scoped_guard(mutex, &kprobe_mutex) {
-			check->err = kprobe_try(&check->p, &check->where, check_look, check);
+			check->err = kprobe_try(&check->p, check->kind, &check->where,
+						check_look, check);
 			if (check->where.function)
 				check_text(check);
 		}
@@ -236,7 +267,7 @@ static int check_show(struct seq_file *m, void *unused)
 	int err;
 
 	if (!check) {
-		seq_puts(m, "Write [MODULE:]SYMBOL[+OFFSET] or an address to this open file first.\n");
+		seq_puts(m, "Write [k|r|j ][MODULE:]SYMBOL[+OFFSET] or an address to this open file first.\n");
 		return 0;
 	}
 	/* A reader who has just added a probe expects to see whether it has a jump. */

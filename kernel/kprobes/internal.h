@@ -290,6 +290,9 @@ static inline void arch_forget_text(const struct module *mod) { }
 
 #ifdef CONFIG_KRETPROBES
 
+/* kretprobe.c */
+int kretprobe_check(struct kprobe *p, struct kprobe_address *where);
+
 /* call.c, or rethook.c on architectures that use rethook */
 int kretprobe_entered(struct kprobe *p, struct pt_regs *regs);
 
@@ -314,6 +317,11 @@ static inline bool is_return_probe(const struct kprobe *p)
 
 static inline void kretprobe_pools_release(void) { }
 
+static inline int kretprobe_check(struct kprobe *p, struct kprobe_address *where)
+{
+	return kprobe_refuse(where, -EOPNOTSUPP, "the kernel has no return probes");
+}
+
 static inline bool is_return_probe(const struct kprobe *p)
 {
 	return false;
@@ -323,6 +331,7 @@ static inline bool is_return_probe(const struct kprobe *p)
 
 /* jprobe.c */
 #ifdef CONFIG_JPROBES
+int jprobe_check(struct kprobe *p, struct kprobe_address *where);
 int jprobe_entered(struct kprobe *p, struct pt_regs *regs);
 
 static inline bool is_jprobe(const struct kprobe *p)
@@ -336,6 +345,11 @@ static inline void *jprobe_owners_handler(struct kprobe *p)
 	return container_of(p, struct jprobe, kp)->entry;
 }
 #else
+static inline int jprobe_check(struct kprobe *p, struct kprobe_address *where)
+{
+	return kprobe_refuse(where, -EOPNOTSUPP, "the kernel has no jumper probes");
+}
+
 static inline bool is_jprobe(const struct kprobe *p)
 {
 	return false;
@@ -391,7 +405,7 @@ int kprobes_check_call(const struct kprobe *first, int num);
 int kprobe_drop(struct kprobe *p);
 void kprobes_clean_up_later(void);
 int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kind);
-int kprobe_try(struct kprobe *p, struct kprobe_address *where,
+int kprobe_try(struct kprobe *p, const struct kprobe_kind *kind, struct kprobe_address *where,
 	       void (*look)(struct kprobe_site *site, void *data), void *data);
 
 /* debugfs.c */

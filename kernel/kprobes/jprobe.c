@@ -28,13 +28,23 @@ int __kprobes jprobe_entered(struct kprobe *p, struct pt_regs *regs)
 	return 0;
 }
 
+/* jprobe_check() - Check that a jumper probe may be at a place */
+int jprobe_check(struct kprobe *p, struct kprobe_address *where)
+{
+	if (!(where->flags & KPROBE_FLAG_ON_FUNC_ENTRY))
+		return kprobe_refuse(where, -EINVAL, "jumper probes are at functions' entries");
+	return 0;
+}
+
 static int jprobe_prepare(struct kprobe *p, struct kprobe_address *where)
 {
 	const struct jprobe *jp = container_of(p, struct jprobe, kp);
 	void *entry = dereference_symbol_descriptor(jp->entry);
+	int err;
 
-	if (!(where->flags & KPROBE_FLAG_ON_FUNC_ENTRY))
-		return kprobe_refuse(where, -EINVAL, "jumper probes are at functions' entries");
+	err = jprobe_check(p, where);
+	if (err)
+		return err;
 	if (!kernel_text_address((unsigned long)entry))
 		return kprobe_refuse(where, -EINVAL, "the jumper probe's handler is not in text");
 	p->pre_handler = jprobe_entered;

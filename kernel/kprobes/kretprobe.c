@@ -52,6 +52,16 @@ static struct kretprobe *kretprobe_of(struct kprobe *p)
 	return container_of(p, struct kretprobe, kp);
 }
 
+/* kretprobe_check() - Check that a return probe may be at a place */
+int kretprobe_check(struct kprobe *p, struct kprobe_address *where)
+{
+	if (!(where->flags & KPROBE_FLAG_ON_FUNC_ENTRY))
+		return kprobe_refuse(where, -EINVAL, "return probes are at functions' entries");
+	if (is_kretprobe_blacklisted(where->addr))
+		return kprobe_refuse(where, -EINVAL, "the function must not be return-probed");
+	return 0;
+}
+
 static int kretprobe_prepare(struct kprobe *p, struct kprobe_address *where)
 {
 	struct kretprobe *rp = kretprobe_of(p);
@@ -59,11 +69,7 @@ static int kretprobe_prepare(struct kprobe *p, struct kprobe_address *where)
 
 	if (rp->data_size > KRETPROBE_MAX_DATA_SIZE)
 		return kprobe_refuse(where, -E2BIG, "data_size is too large");
-	if (!(where->flags & KPROBE_FLAG_ON_FUNC_ENTRY))
-		return kprobe_refuse(where, -EINVAL, "return probes are at functions' entries");
-	if (is_kretprobe_blacklisted(where->addr))
-		return kprobe_refuse(where, -EINVAL, "the function must not be return-probed");
-	err = kretprobe_pool_create(rp);
+	err = kretprobe_check(p, where) ?: kretprobe_pool_create(rp);
 	if (err)
 		return err;
 	p->pre_handler = kretprobe_entered;

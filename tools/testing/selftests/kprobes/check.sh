@@ -8,7 +8,7 @@ use_events
 use_sample
 [ ! -e $knob ] || set_until_exit 1 $knob
 
-ask() {	# PLACE
+ask() {	# [TYPE ]PLACE
 	ask_check "$1" >"$output.check"
 }
 
@@ -16,7 +16,7 @@ field() {	# NAME: of the last answer
 	sed -n "s/^$1: //p" "$output.check"
 }
 
-answers() {	# PLACE [FIELD VALUE]...: an empty value if the answer must not have the field
+answers() {	# [TYPE ]PLACE [FIELD VALUE]...: an empty value for no such field
 	ask "$1" || return
 	cat "$output.check"
 	shift
@@ -26,7 +26,7 @@ answers() {	# PLACE [FIELD VALUE]...: an empty value if the answer must not have
 	done
 }
 
-is_refused() {	# PLACE ERRNO REASON
+is_refused() {	# [TYPE ]PLACE ERRNO REASON
 	answers "$1" result "-$2" reason "$3" hit ""
 }
 
@@ -179,7 +179,8 @@ bad_places_are_refused() {
 	long=$(printf '%3000s' a | tr ' ' a)
 	exec 3<>$kprobes/check
 	echo do_rmdir >&3
-	for place in "" + +5 do_rmdir+ do_rmdir+x do_rmdir+0x100000000 0x 1x "$long"; do
+	for place in "" + +5 do_rmdir+ do_rmdir+x do_rmdir+0x100000000 0x 1x "x do_rmdir" "r +5" \
+			"$long"; do
 		! echo "$place" | cat 2>"$output.error" >&3 ||
 			{ echo "'$place' is accepted"; return 1; }
 		grep "Invalid argument" "$output.error" || return
@@ -193,15 +194,35 @@ each_is_answered() {
 	echo do_rmdir >&3
 	echo no_such_symbol >&4
 	grep -x "place: do_rmdir" <&3 && grep -x "place: no_such_symbol" <&4 || return
-	echo kernel_clone >&3
+	echo "r kernel_clone" >&3
 	cat <&3 >"$output.check"
 	cat "$output.check"
-	[ "$(field place)" = kernel_clone ] && [ "$(grep -c '^place: ' "$output.check")" = 1 ]
+	[ "$(field place)" = "r kernel_clone" ] && [ "$(grep -c '^place: ' "$output.check")" = 1 ]
+}
+
+# Other types of probes are only at entries.
+types_are_known() {	# LETTER TYPE
+	answers "$1 do_rmdir" place "$1 do_rmdir" result 0 hit $entry_kind &&
+		is_refused "$1 do_rmdir+$insn" EINVAL "$2 probes are at functions' entries" &&
+		is_refused "$1 no_such_symbol" ENOENT "no such symbol"
+}
+
+# Even root may not see them.
+addresses_are_hidden() {
+	restrict=/proc/sys/kernel/kptr_restrict
+	set_until_exit 2 $restrict || return
+	ask do_rmdir
+	! ask_check "0x$do_rmdir" 2>"$output.error" || return
+	cat "$output.error" "$output.check"
+	grep "not permitted" "$output.error" && [ $(($(field address))) = 0 ] &&
+		! grep 'name: .* 0x0*[1-9a-f]' "$output.check" || return
+	echo 1 >$restrict
+	ask "0x$do_rmdir" && grep "$do_rmdir" "$output.check"
 }
 
 do_rmdir=$(symbol_address do_rmdir)
 entry_kind=$(kind_at_entry)
-plan 36
+plan 40
 check "nothing was asked: it says what to write" grep '^Write ' $kprobes/check
 check "a function's entry is hit by ftrace" answers do_rmdir place do_rmdir result 0 \
 	hit $entry_kind entry yes traced yes reason "" insns ""
@@ -224,6 +245,19 @@ check "an address inside of one is refused" is_refused "do_rmdir+$other" EILSEQ 
 check "its neighbours are named" neighbours_are_insns
 check "also those of one inside the function's first instruction" first_insn_is_named
 check "kprobe events agree" events_agree
+check "a plain probe is the default" answers "k do_rmdir+$insn" result 0 entry no
+if has_config KRETPROBES; then
+	check "it can be asked about return probes" types_are_known r return
+else
+	check "there are no return probes" is_refused "r do_rmdir" EOPNOTSUPP \
+		"the kernel has no return probes"
+fi
+if has_config JPROBES; then
+	check "and about jumper probes" types_are_known j jumper
+else
+	check "there are no jumper probes" is_refused "j do_rmdir" EOPNOTSUPP \
+		"the kernel has no jumper probes"
+fi
 check "each open file has its own answer" each_is_answered
 if [ -e $knob ]; then
 	check "there are jumps as told" jumps_are_as_told
@@ -245,6 +279,8 @@ case $(uname -m) in
 x86_64|i?86)
 	check "entry code is refused" is_refused asm_exc_page_fault EINVAL \
 		"blacklisted: entry code of the architecture"
+	check "a function that must not be return-probed" is_refused "r __switch_to" EINVAL \
+		"the function must not be return-probed"
 	check "noinstr code is refused" is_refused exc_page_fault EINVAL "blacklisted: noinstr"
 	check "a function with NOKPROBE_SYMBOL() is refused" is_refused notify_die EINVAL \
 		"blacklisted: by the architecture, NOKPROBE_SYMBOL() or a module"
@@ -256,7 +292,8 @@ x86_64|i?86)
 	fi
 	;;
 *)
-	skip "these functions are of x86" "entry code is refused" "noinstr code is refused" \
+	skip "these functions are of x86" "entry code is refused" \
+		"a function that must not be return-probed" "noinstr code is refused" \
 		"a function with NOKPROBE_SYMBOL() is refused" \
 		"an instruction after the jump of a static call" \
 		"padding is refused"

@@ -94,7 +94,7 @@ read_from() {	# FILE
 	while read -r _; do :; done <"$1"
 }
 
-ask_in_this_task() {	# PLACE
+ask_in_this_task() {	# [TYPE ]PLACE
 	{ echo "$1" >&3 && while read -r _ <&3; do :; done; } 3<>$kprobes/check
 }
 
@@ -130,7 +130,7 @@ if [ -e $knob ]; then
 else
 	skip "no CONFIG_OPTPROBES" "jumps become breakpoints"
 fi
-check_each "check is asked" : ask_in_this_task do_rmdir
+check_each "check is asked" : ask_in_this_task "k do_rmdir"
 for file in list blacklist stats sites refusals check; do
 	check_each "$file is read" : read_from $kprobes/$file
 done

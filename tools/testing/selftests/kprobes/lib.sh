@@ -232,7 +232,7 @@ has_no_site() {
 }
 
 # Each open file has an answer of its own.
-ask_check() {	# PLACE: print what the file check answers
+ask_check() {	# [TYPE ]PLACE: print what the file check answers
 	{ echo "$1" | cat >&3 && cat <&3; } 3<>$kprobes/check
 }
 
