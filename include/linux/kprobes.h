@@ -243,8 +243,10 @@ static inline void kprobe_free_init_mem(void) { }
 
 #ifdef CONFIG_KPROBES_ON_FTRACE
 void kprobe_ftrace_kill(void);
+void kprobe_ftrace_off(void);
 #else
 static inline void kprobe_ftrace_kill(void) { }
+static inline void kprobe_ftrace_off(void) { }
 #endif
 
 #ifdef CONFIG_OPTPROBES

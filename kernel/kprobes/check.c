@@ -31,6 +31,7 @@
  * @symbol:	The function, with the offset and module; empty if there is none.
  * @how:	How the probe would be hit.
  * @no_jump:	Why not by a jump, or NULL.
+ * @no_hit:	Why not at all, for now, or NULL.
  * @traced:	ftrace traces the function.
  * @before:	If no instruction starts at the address: the one that it is inside of. 0 if
  *		that is not found.
@@ -47,6 +48,7 @@ struct check {
 	char symbol[KSYM_SYMBOL_LEN];
 	const char *how;
 	const char *no_jump;
+	const char *no_hit;
 	bool traced;
 	unsigned long before;
 	unsigned long next;
@@ -120,6 +122,7 @@ static void check_look(struct kprobe_site *site, void *data)
 
 	if (kprobe_ftrace(&site->kp)) {
 		check->how = "ftrace";
+		check->no_hit = ftrace_is_off() ? "ftrace_enabled" : NULL;
 		return;
 	}
 	if (site_is_armed(site))
@@ -203,6 +206,8 @@ static void check_show_result(struct seq_file *m, const struct check *check)
 	}
 	seq_puts(m, "result: 0\n");
 	seq_printf(m, "hit: %s\n", check->how);
+	if (check->no_hit)
+		seq_printf(m, "no_hit: %s\n", check->no_hit);
 	if (check->no_jump)
 		seq_printf(m, "no_jump: %s\n", check->no_jump);
 	seq_printf(m, "traced: %s\n", check->traced ? "yes" : "no");

@@ -370,6 +370,8 @@ static int kprobe_sites_show(struct seq_file *m, void *v)
 	seq_printf(m, " kind=%s", site_kinds[kprobe_site_kind(site)]);
 	if (site_stays_breakpoint(site))
 		seq_printf(m, " no_jump=%s", optimizer_no_jump(site));
+	if (kprobe_site_kind(site) == KIND_FTRACE && ftrace_is_off())
+		seq_puts(m, " no_hit=ftrace_enabled");
 	kprobe_sites_show_probes(m, site);
 	seq_putc(m, '\n');
 	return 0;

@@ -165,6 +165,20 @@ static void unregister_idle_work(struct work_struct *work)
 
 static DECLARE_DELAYED_WORK(idle_work, unregister_idle_work);
 
+/**
+ * kprobe_ftrace_off() - Say that ftrace no longer calls the handlers of probes
+ *
+ * Nobody can count the hits that they miss.
+ *
+ * Context: Process context with the locks of ftrace held.
+ */
+void kprobe_ftrace_off(void)
+{
+	/* They are changed under another lock, kprobe_mutex. */
+	if (data_race(plain_count || ipmodify_count))
+		pr_warn("kernel.ftrace_enabled is 0: probes at functions' entries are not hit until it is 1 again\n");
+}
+
 static int kprobe_ftrace_add_ips(struct ftrace_ops *ops, struct site_ips *set)
 {
 	unsigned long anchor =

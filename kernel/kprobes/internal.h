@@ -230,6 +230,12 @@ int ftrace_arm_sites(struct list_head *batch);
 void ftrace_disarm_sites(struct list_head *batch);
 void ftrace_relax_sites(struct list_head *batch);
 bool ftrace_site_needs_rearm(const struct kprobe_site *site);
+
+/* Does the sysctl kernel.ftrace_enabled keep ftrace from calling anybody? */
+static inline bool ftrace_is_off(void)
+{
+	return !READ_ONCE(ftrace_enabled);
+}
 #else
 static inline int ftrace_arm_sites(struct list_head *batch)
 {
@@ -240,6 +246,11 @@ static inline void ftrace_disarm_sites(struct list_head *batch) { }
 static inline void ftrace_relax_sites(struct list_head *batch) { }
 
 static inline bool ftrace_site_needs_rearm(const struct kprobe_site *site)
+{
+	return false;
+}
+
+static inline bool ftrace_is_off(void)
 {
 	return false;
 }

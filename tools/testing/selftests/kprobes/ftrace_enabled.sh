@@ -28,13 +28,32 @@ hits_of_call_are() {	# EVENT=HITS...: a call of do_rmdir() adds these numbers of
 	return $bad
 }
 
+log_says_off() {
+	log_has_line "kprobes: kernel.ftrace_enabled is 0: probes at functions' entries are not hit"
+}
+
+answer_has() {	# PLACE LINE: of the file check
+	ask_check "$1" | grep -x "$2"
+}
+
+only_ftrace_is_off() {
+	cat $kprobes/sites
+	! grep -v " kind=ftrace " $kprobes/sites | grep no_hit &&
+		! answer_has "$(sed -n 's/.*kprobes\/inside //p' $tracing/kprobe_events)" \
+			"no_hit: .*"
+}
+
 if has_config KRETPROBES; then
 	returns="r:kprobes/returns do_rmdir"
 else
 	returns="p:kprobes/returns do_rmdir"
 fi
 
-plan 25
+plan 30
+dmesg -c >/dev/null
+switch_ftrace 0
+switch_ftrace 1
+check_not "without probes the log does not mention it" log_says_off
 check "an event is added at the entry" add_event 'p:kprobes/entry do_rmdir'
 check "an event is added inside the function" add_event_inside inside do_rmdir
 check "an event is added at the return" add_event "$returns"
@@ -45,6 +64,15 @@ done
 check "all events are hit" hits_of_call_are entry=1 inside=1 returns=1
 
 check "ftrace is switched off" switch_ftrace 0
+set -- "the log says so" "sites says so" "check says so" "they do not say it of other probes"
+if is_base; then
+	skip "the kprobes of Linux 6.12 do not" "$@"
+else
+	check "$1" log_says_off
+	check "$2" grep ' do_rmdir+.* kind=ftrace no_hit=ftrace_enabled ' $kprobes/sites
+	check "$3" answer_has do_rmdir "no_hit: ftrace_enabled"
+	check "$4" only_ftrace_is_off
+fi
 check "only the event inside is hit" hits_of_call_are entry=0 inside=1 returns=0
 check "an event is added with ftrace off" add_event 'p:kprobes/late do_rmdir'
 check "an event is enabled with ftrace off" enable_event late 1

@@ -13,7 +13,7 @@ on_exit 'modprobe -r kprobe_example kprobe_manual 2>/dev/null'
 sites_have_format() {
 	cat $kprobes/sites
 	place="[0-9a-f]{$digits}  [^ +]+\\+0x[0-9a-f]+  ( |[^ ]+)"
-	kind="kind=[a-z]+( no_jump=[a-z_]+)?"
+	kind="kind=[a-z]+( no_jump=[a-z_]+)?( no_hit=[a-z_]+)?"
 	missed="missed_nested=[0-9]+ missed_busy=[0-9]+ missed_returns=[0-9]+"
 	! grep -Ev "^$place  $kind $missed handlers=.+\$" $kprobes/sites
 }
