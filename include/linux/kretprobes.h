@@ -207,12 +207,12 @@ void arch_kretprobe_fixup_return(struct pt_regs *regs, kprobe_opcode_t *correct_
 unsigned long kretprobe_find_ret_addr(struct task_struct *tsk, void *fp, struct llist_node **cur);
 void kprobe_flush_task(struct task_struct *tsk);
 
-/* Bytes after the trampoline's address that also stand for it in a stack. */
 /* The number of bytes of arguments that a return can pop. */
 #ifndef KRETPROBE_MAX_POPPED
 #define KRETPROBE_MAX_POPPED	0
 #endif
 
+/* Bytes after the trampoline's address that also stand for it in a stack. */
 #ifndef KRETPROBE_TRAMPOLINE_SPAN
 #define KRETPROBE_TRAMPOLINE_SPAN	0
 #endif
