@@ -8,6 +8,7 @@
 #include <linux/init.h>
 #include <linux/irq_work.h>
 #include <linux/kdebug.h>
+#include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/notifier.h>
 #include <linux/ratelimit.h>

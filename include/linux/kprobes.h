@@ -7,8 +7,10 @@
 #ifndef _LINUX_KPROBES_H
 #define _LINUX_KPROBES_H
 
+#include <linux/bits.h>
 #include <linux/bug.h>
 #include <linux/compiler.h>
+#include <linux/errno.h>
 #include <linux/ftrace.h>
 #include <linux/linkage.h>
 #include <linux/list.h>

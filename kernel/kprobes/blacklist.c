@@ -7,6 +7,9 @@
 
 #include <linux/init.h>
 #include <linux/kallsyms.h>
+#include <linux/kernel.h>
+#include <linux/limits.h>
+#include <linux/minmax.h>
 #include <linux/string.h>
 
 #include <asm/sections.h>

@@ -4,11 +4,13 @@
  */
 #include "internal.h"
 
+#include <linux/array_size.h>
 #include <linux/debugfs.h>
 #include <linux/fs.h>
 #include <linux/init.h>
 #include <linux/kallsyms.h>
 #include <linux/kstrtox.h>
+#include <linux/limits.h>
 #include <linux/seq_file.h>
 
 /* The address to print: NULL for a reader without the right to see it. */

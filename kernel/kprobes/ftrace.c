@@ -13,6 +13,7 @@
  */
 #include "internal.h"
 
+#include <linux/cache.h>
 #include <linux/ftrace.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>

@@ -20,6 +20,7 @@
 
 #include <linux/align.h>
 #include <linux/atomic.h>
+#include <linux/cpumask.h>
 #include <linux/irq_work.h>
 #include <linux/kprobes_hit.h>
 #include <linux/llist.h>

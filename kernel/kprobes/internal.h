@@ -23,12 +23,15 @@
 
 #include <linux/cleanup.h>
 #include <linux/cpu.h>
+#include <linux/errno.h>
+#include <linux/gfp.h>
 #include <linux/jump_label.h>
 #include <linux/kprobes_hit.h>
 #include <linux/list.h>
 #include <linux/maple_tree.h>
 #include <linux/memory.h>
 #include <linux/mutex.h>
+#include <linux/printk.h>
 #include <linux/rbtree.h>
 #include <linux/rcupdate.h>
 

@@ -5,6 +5,7 @@
  */
 #include "internal.h"
 
+#include <linux/init.h>
 #include <linux/kprobes_tables.h>
 #include <linux/limits.h>
 #include <linux/module.h>

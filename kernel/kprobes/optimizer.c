@@ -17,7 +17,10 @@
  */
 #include "internal.h"
 
+#include <linux/array_size.h>
 #include <linux/cpu.h>
+#include <linux/export.h>
+#include <linux/init.h>
 #include <linux/irq_work.h>
 #include <linux/list_sort.h>
 #include <linux/memory.h>

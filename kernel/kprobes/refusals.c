@@ -11,6 +11,9 @@
 #include <linux/seq_file.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
+#include <linux/time64.h>
+
+#include <asm/div64.h>
 
 #define REFUSALS	64
 

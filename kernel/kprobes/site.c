@@ -9,6 +9,10 @@
  */
 #include "internal.h"
 
+#include <linux/bits.h>
+#include <linux/cache.h>
+#include <linux/export.h>
+#include <linux/gfp.h>
 #include <linux/init.h>
 #include <linux/kprobes_hit.h>
 #include <linux/log2.h>

@@ -5,12 +5,16 @@
  */
 #include "internal.h"
 
+#include <linux/array_size.h>
 #include <linux/bitmap.h>
 #include <linux/execmem.h>
 #include <linux/init.h>
+#include <linux/kallsyms.h>
+#include <linux/limits.h>
 #include <linux/mm.h>
 #include <linux/perf_event.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 
 #define SLOT_BYTES		(KPROBE_SLOT_SIZE * sizeof(kprobe_opcode_t))
 #define MAX_SLOTS_PER_PAGE	(PAGE_SIZE / SLOT_BYTES)

@@ -6,6 +6,7 @@
 #include "internal.h"
 
 #include <linux/bug.h>
+#include <linux/export.h>
 #include <linux/jump_label.h>
 #include <linux/kprobes_tables.h>
 #include <linux/static_call.h>

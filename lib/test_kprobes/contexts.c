@@ -45,7 +45,7 @@ static void try_to_change_all_probes(void)
 	unregister_kretprobe(&return_probe);
 }
 
-static void with_preemption_off(void)
+static __maybe_unused void with_preemption_off(void)
 {
 	guard(preempt)();
 	try_to_change_all_probes();
@@ -64,7 +64,7 @@ static void with_softirqs_off(void)
 	local_bh_enable();
 }
 
-static void as_reader_of_rcu(void)
+static __maybe_unused void as_reader_of_rcu(void)
 {
 	guard(rcu)();
 	try_to_change_all_probes();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The entry of a function: with ENDBR, with the call of ftrace, or with neither. */
+#include <linux/cache.h>
+
 #include <asm/asm.h>
 #include <asm/text-patching.h>
 

@@ -2,6 +2,7 @@
 /* Probes at the instructions that a jump displaces come and go. */
 #include "../../../kernel/kprobes/internal.h"
 
+#include <linux/cache.h>
 #include <linux/cleanup.h>
 #include <linux/rcupdate.h>
 #include <linux/string.h>

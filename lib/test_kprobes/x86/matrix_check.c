@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the result of a cell of the matrix must be. */
+#include <linux/cache.h>
 #include <linux/string.h>
 
 #include <asm/processor-flags.h>

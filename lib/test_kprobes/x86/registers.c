@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Handlers see and change the registers before and after the instruction. */
+#include <linux/cache.h>
+
 #include <asm/processor-flags.h>
 #include <asm/segment.h>
 #include <asm/text-patching.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Instructions that the kernel patches must not be probed. */
 #include <linux/bug.h>
+#include <linux/cache.h>
 #include <linux/cpumask.h>
 #include <linux/string.h>
 

@@ -6,6 +6,7 @@
 
 #ifdef CONFIG_KPROBES
 
+#include <linux/cache.h>
 #include <linux/percpu.h>
 #include <linux/types.h>
 

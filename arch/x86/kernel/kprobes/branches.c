@@ -14,6 +14,7 @@
  */
 
 #include <linux/cleanup.h>
+#include <linux/errno.h>
 #include <linux/extable.h>
 #include <linux/ftrace.h>
 #include <linux/jump_label.h>

@@ -5,6 +5,8 @@
 #ifndef _X86_KPROBES_BRANCHES_H
 #define _X86_KPROBES_BRANCHES_H
 
+#include <linux/types.h>
+
 struct module;
 
 int branches_learn(unsigned long addr);

@@ -20,9 +20,11 @@
 #include <linux/jhash.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes_tables.h>
+#include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
 #include <linux/pgtable.h>
+#include <linux/ptrace.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/string.h>

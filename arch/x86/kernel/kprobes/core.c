@@ -3,14 +3,19 @@
  * Architecture hooks: preparing a probe, patching the text, executable memory, and the
  * blacklist
  */
+#include <linux/array_size.h>
 #include <linux/bitfield.h>
 #include <linux/cpufeature.h>
+#include <linux/errno.h>
 #include <linux/execmem.h>
+#include <linux/export.h>
 #include <linux/extable.h>
+#include <linux/init.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/memory.h>
 #include <linux/set_memory.h>
+#include <linux/string.h>
 #include <linux/unaligned.h>
 
 #include <asm/alternative.h>

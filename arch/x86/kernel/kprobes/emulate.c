@@ -7,6 +7,7 @@
  * the saved registers, from a description made when the probe is registered.
  */
 
+#include <linux/export.h>
 #include <linux/kernel.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>

@@ -3,6 +3,7 @@
  * Faults in slots and detours, which must refer to the probed instruction
  */
 #include <linux/bits.h>
+#include <linux/cleanup.h>
 #include <linux/kprobes.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>

@@ -2,6 +2,7 @@
 /*
  * The hit that a CPU handles, and the hits that it has interrupted
  */
+#include <linux/array_size.h>
 #include <linux/instrumentation.h>
 #include <linux/panic.h>
 #include <linux/percpu.h>

@@ -6,6 +6,8 @@
  * the bytes after them in the same buffer.
  */
 
+#include <linux/cache.h>
+#include <linux/export.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
 

@@ -6,6 +6,8 @@
  * compared with what the CPU makes of the same instruction.
  */
 
+#include <linux/bits.h>
+#include <linux/cleanup.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/ptrace.h>

@@ -15,13 +15,19 @@
  */
 #include <linux/cpu.h>
 #include <linux/cpufeature.h>
+#include <linux/errno.h>
+#include <linux/export.h>
 #include <linux/extable.h>
+#include <linux/jiffies.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/memory.h>
+#include <linux/minmax.h>
 #include <linux/moduleparam.h>
 #include <linux/preempt.h>
+#include <linux/ptrace.h>
 #include <linux/rcupdate.h>
+#include <linux/string.h>
 #include <linux/unaligned.h>
 
 #include <kunit/visibility.h>

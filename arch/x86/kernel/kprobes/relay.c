@@ -11,9 +11,12 @@
  * leads. So nothing leads to a relay but the jump at its site, and it lives as long as the
  * detour does.
  */
+#include <linux/cleanup.h>
+#include <linux/errno.h>
 #include <linux/ftrace.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
+#include <linux/limits.h>
 #include <linux/memory.h>
 #include <linux/minmax.h>
 #include <linux/module.h>

@@ -10,6 +10,8 @@
  *
  * Nothing here depends on probes, and nothing is read but the bytes that are passed.
  */
+#include <linux/cache.h>
+#include <linux/export.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
 

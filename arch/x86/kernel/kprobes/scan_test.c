@@ -4,6 +4,7 @@
  */
 
 #include <linux/bitmap.h>
+#include <linux/bits.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/string.h>

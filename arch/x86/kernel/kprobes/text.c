@@ -2,8 +2,10 @@
 /*
  * The text without probes, and the start of each instruction in it; writing text
  */
+#include <linux/errno.h>
 #include <linux/kprobes.h>
 #include <linux/memory.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/perf_event.h>
 #include <linux/string.h>

@@ -4,6 +4,7 @@
  *
  * Other unwinders need none.
  */
+#include <linux/cleanup.h>
 #include <linux/kprobes.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
