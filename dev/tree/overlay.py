@@ -81,10 +81,10 @@ def apply_hooks(repo, todo, pristine):
 
 
 def merge_maintainers(repo, theirs):
-    """The kernel's MAINTAINERS with its entry of the same title replaced by ours."""
-    entry = (repo / "MAINTAINERS").read_text().rstrip("\n") + "\n"
-    title = entry.split("\n")[0]
-    merged, n = re.subn(rf"^{re.escape(title)}\n(?:.+\n)+", lambda _: entry, theirs.decode(), count=1, flags=re.M)
+    """The kernel's MAINTAINERS with our files in place of those of its entry of the same title."""
+    title, ours = (repo / "MAINTAINERS").read_text().rstrip("\n").split("\n", 1)
+    merged, n = re.subn(rf"^({re.escape(title)}\n(?:[^F\n].*\n)*)(?:F:.+\n)+", lambda found: f"{found[1]}{ours}\n",
+                        theirs.decode(), count=1, flags=re.M)
     if n != 1:
-        raise Refusal(f"MAINTAINERS: the base has no entry {title} to replace")
+        raise Refusal(f"MAINTAINERS: the base has no entry {title} with files to replace")
     return merged.encode()
