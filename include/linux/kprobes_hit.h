@@ -159,7 +159,7 @@ struct kprobe_table {
 	struct kprobe __rcu *slot[];
 };
 
-extern struct kprobe_table __rcu *kprobe_table;
+extern struct kprobe_table __rcu *kprobe_sites;
 extern struct kprobe kprobe_nobody;
 
 static __always_inline unsigned long kprobe_hash(const struct kprobe_table *table,
@@ -177,7 +177,7 @@ struct kprobe *kprobe_find_further(const void *addr);
  */
 static __always_inline struct kprobe *kprobe_find_near(const void *addr)
 {
-	const struct kprobe_table *table = rcu_dereference_raw(kprobe_table);
+	const struct kprobe_table *table = rcu_dereference_raw(kprobe_sites);
 	unsigned long i = kprobe_hash(table, addr);
 	struct kprobe *kp = rcu_dereference_raw(table->slot[i]);
 

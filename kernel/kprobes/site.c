@@ -54,7 +54,7 @@ static struct kprobe_table empty_table = {
 	},
 };
 
-struct kprobe_table __rcu *kprobe_table = RCU_INITIALIZER(&empty_table);
+struct kprobe_table __rcu *kprobe_sites = RCU_INITIALIZER(&empty_table);
 
 static struct rb_root site_tree = RB_ROOT;
 
@@ -92,7 +92,7 @@ EXPORT_SYMBOL_IF_KUNIT(get_kprobe);
  */
 noinstr struct kprobe *kprobe_find_further(const void *addr)
 {
-	const struct kprobe_table *table = rcu_dereference_raw(kprobe_table);
+	const struct kprobe_table *table = rcu_dereference_raw(kprobe_sites);
 	unsigned long i = kprobe_hash(table, addr) + 2;
 	struct kprobe *kp;
 
@@ -108,7 +108,7 @@ noinstr struct kprobe *kprobe_find_further(const void *addr)
 
 static struct kprobe_table *table_locked(void)
 {
-	return rcu_dereference_protected(kprobe_table, lockdep_is_held(&kprobe_mutex));
+	return rcu_dereference_protected(kprobe_sites, lockdep_is_held(&kprobe_mutex));
 }
 
 static struct kprobe *table_entry(const struct kprobe_table *table, unsigned int i)
@@ -203,7 +203,7 @@ static int site_table_resize(unsigned int sites)
 	for (unsigned int i = 0; i <= old->mask; i++)
 		if (is_site_entry(table_entry(old, i)))
 			site_table_insert(new, table_entry(old, i));
-	rcu_assign_pointer(kprobe_table, new);
+	rcu_assign_pointer(kprobe_sites, new);
 	if (old != &empty_table)
 		call_rcu(&old->rcu, table_free_rcu);
 	return 0;
