@@ -2,7 +2,7 @@
 /*
  * Log the return value and the duration of each call of a function.
  *
- *	insmod kretprobe_example.ko symbol=kernel_clone
+ *	insmod kretprobe_example.ko func=kernel_clone
  *	dmesg | tail
  *
  * See Documentation/trace/kprobes.rst.
@@ -14,9 +14,9 @@
 #include <linux/module.h>
 #include <linux/sched.h>
 
-static char *symbol = "kernel_clone";
-module_param(symbol, charp, 0444);
-MODULE_PARM_DESC(symbol, "Function to probe");
+static char *func = "kernel_clone";
+module_param(func, charp, 0444);
+MODULE_PARM_DESC(func, "Function to probe");
 
 /* Data of a call from its entry to its return. */
 struct call {
@@ -40,7 +40,7 @@ static int example_return_handler(struct kretprobe_instance *ri, struct pt_regs 
 	const struct call *call = (const struct call *)ri->data;
 
 	pr_info("%s[%d]: %s returned %ld to %pS, after %llu ns\n", current->comm,
-		task_pid_nr(current), symbol, (long)regs_return_value(regs),
+		task_pid_nr(current), func, (long)regs_return_value(regs),
 		(void *)get_kretprobe_retaddr(ri),
 		ktime_get_mono_fast_ns() - call->start);
 	return 0;
@@ -56,13 +56,13 @@ static int __init example_init(void)
 {
 	int err;
 
-	probe.kp.symbol_name = symbol;
+	probe.kp.symbol_name = func;
 	err = register_kretprobe(&probe);
 	if (err) {
-		pr_err("cannot probe the return of %s: %pe\n", symbol, ERR_PTR(err));
+		pr_err("cannot probe the return of %s: %pe\n", func, ERR_PTR(err));
 		return err;
 	}
-	pr_info("probing the return of %s at %pS\n", symbol, probe.kp.addr);
+	pr_info("probing the return of %s at %pS\n", func, probe.kp.addr);
 	return 0;
 }
 module_init(example_init);
@@ -70,7 +70,7 @@ module_init(example_init);
 static void __exit example_exit(void)
 {
 	unregister_kretprobe(&probe);
-	pr_info("removed the return probe of %s, missed %d\n", symbol, probe.nmissed);
+	pr_info("removed the return probe of %s, missed %d\n", func, probe.nmissed);
 }
 module_exit(example_exit);
 

@@ -9,7 +9,7 @@ on_exit 'modprobe -r kretprobe_example trace-events-sample 2>/dev/null'
 
 load_example() {	# SYMBOL
 	dmesg -c >/dev/null
-	modprobe kretprobe_example symbol="$1"
+	modprobe kretprobe_example func="$1"
 }
 
 unload_example() {

@@ -59,7 +59,7 @@ add_events_to_first_functions() {	# MODULE
 
 load_module() {	# MODULE
 	case $1 in
-	kretprobe_example) modprobe "$1" symbol=mktime64 ;;
+	kretprobe_example) modprobe "$1" func=mktime64 ;;
 	*) modprobe "$1" ;;
 	esac
 }
