@@ -8,6 +8,7 @@
 #include <linux/kernel.h>
 #include <linux/kprobes_tables.h>
 #include <linux/memory.h>
+#include <linux/mm.h>
 #include <linux/string.h>
 
 /**
@@ -122,7 +123,8 @@ static int kprobe_check_text(struct kprobe_address *where)
 {
 	int err;
 
-	if (core_kernel_text(where->addr))
+	/* The gate area is text of user space. */
+	if (core_kernel_text(where->addr) && !in_gate_area_no_mm(where->addr))
 		return 0;
 	err = module_check_text(where->addr);
 	if (err == -ENOENT)
