@@ -52,7 +52,6 @@ EXPORT_SYMBOL_IF_KUNIT(kprobe_text_unlock);
  * @pre_handler:	The caller's pre handler, to be restored on failure.
  * @post_handler:	The caller's post handler, to be restored on failure.
  * @nmissed:	The previous count of missed hits, to be restored on failure.
- * @number:	The previous registration number, to be restored on failure.
  * @flags:	The caller's flags, to be restored on failure.
  * @opcode:	The previous displaced opcode, to be restored on failure.
  */
@@ -64,7 +63,6 @@ struct kprobe_request {
 	kprobe_pre_handler_t pre_handler;
 	kprobe_post_handler_t post_handler;
 	unsigned long nmissed;
-	u32 number;
 	u32 flags;
 	kprobe_opcode_t opcode;
 };
@@ -156,7 +154,6 @@ static int kprobes_collect_requests(struct kprobe **kps, struct kprobe_transacti
 			.post_handler = p->post_handler,
 			/* It may be registered, and be hit: that is checked later. */
 			.nmissed = READ_ONCE(p->nmissed),
-			.number	 = p->number,
 			.flags	 = p->flags,
 			.opcode	 = p->opcode,
 		};
@@ -282,20 +279,6 @@ static int kprobes_prepare_requests(struct kprobe_transaction *ta, struct list_h
 	return ta->err;
 }
 
-/* The number of the last registration. kprobe_mutex. */
-u32 kprobe_last_number;
-EXPORT_SYMBOL_IF_KUNIT(kprobe_last_number);
-
-/* Two numbers stand for no probe, in sites and in detours. */
-static u32 kprobe_next_number(void)
-{
-	do {
-		kprobe_last_number++;
-	} while (kprobe_last_number == KPROBE_NUMBER_NONE ||
-		 kprobe_last_number == KPROBE_NUMBER_NEVER);
-	return kprobe_last_number;
-}
-
 static void kprobes_link_requests(const struct kprobe_transaction *ta)
 {
 	for (int i = 0; i < ta->num; i++) {
@@ -304,7 +287,6 @@ static void kprobes_link_requests(const struct kprobe_transaction *ta)
 		struct kprobe *p = req->p;
 
 		p->nmissed = 0;
-		p->number = kprobe_next_number();
 		p->addr = site->kp.addr;
 		p->opcode = site->kp.opcode;
 		p->flags &= KPROBE_FLAG_DISABLED | KPROBE_FLAG_REENTRANT;
@@ -336,7 +318,6 @@ static void kprobes_restore_requests(const struct kprobe_transaction *ta)
 		p->pre_handler = req->pre_handler;
 		p->post_handler = req->post_handler;
 		p->nmissed = req->nmissed;
-		p->number = req->number;
 		p->flags = req->flags;
 		p->opcode = req->opcode;
 	}

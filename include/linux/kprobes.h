@@ -105,10 +105,10 @@ typedef int (*kprobe_break_handler_t)(struct kprobe *p, struct pt_regs *regs);
  * @ainsn:	The architecture's copy of the instruction, in a site only.
  * @flags:	KPROBE_FLAG_*. A caller may set only KPROBE_FLAG_DISABLED and
  *		KPROBE_FLAG_REENTRANT before registration.
- * @number:	The number of the registration, which is reused only after 4 billion others.
  *
- * A caller clears the whole struct, sets the address and the handlers, and leaves
- * it alone from registration to the end of unregistration.
+ * A caller clears the whole struct, and sets the address and the handlers. From registration
+ * to the end of unregistration it may change handlers only: each hit calls those that it
+ * finds, and none for NULL. There is no post handler if there was none at registration.
  */
 struct kprobe {
 	struct hlist_node hlist;
@@ -124,7 +124,6 @@ struct kprobe {
 	kprobe_break_handler_t break_handler;
 	struct arch_specific_insn ainsn;
 	u32 flags;
-	u32 number;
 };
 
 #define KPROBE_FLAG_GONE		BIT(0)	/* the probed text is gone */

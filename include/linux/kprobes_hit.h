@@ -42,17 +42,11 @@ enum kprobe_site_state {
 	SITE_GONE,
 };
 
-/* Numbers that no registration has: @direct of a site, and a detour that never matches it. */
-#define KPROBE_NUMBER_NONE	0
-#define KPROBE_NUMBER_NEVER	U32_MAX
-
-extern u32 kprobe_last_number;
-
 /**
  * struct kprobe_site - Probed address
- * @only:	The only probe, if it is enabled and has a pre handler. Otherwise NULL:
- *		@kp.list is to be walked. Written under kprobe_mutex.
- * @direct:	The number of the probe in @only, or KPROBE_NUMBER_NONE. Written under kprobe_mutex.
+ * @called:	The probe whose handlers a hit calls: the only probe, if it is enabled,
+ *		else @kp, whose handlers call those of each probe. Written under
+ *		kprobe_mutex.
  * @has_post:	True if a probe has a post handler. Written under kprobe_mutex.
  * @claimed:	True if the other ftrace_ops has the address, too, to exclude rivals.
  *		kprobe_mutex.
@@ -92,8 +86,7 @@ extern u32 kprobe_last_number;
  * in the hash unless it is gone. The hash has at most one site for an address.
  */
 struct kprobe_site {
-	struct kprobe *only;
-	unsigned int direct;
+	struct kprobe *called;
 	s8 unfit;
 	u8 state;
 	bool has_post;
@@ -207,45 +200,46 @@ static __always_inline bool kprobe_is_site(const struct kprobe *kp)
 	return kprobe_find(kp->addr) == kp;
 }
 
-/* kprobe_call_pre_handler() - Returns non-zero if the handler has changed the path */
+/*
+ * kprobe_call_pre_handler() - Returns non-zero if the handler has changed the path
+ *
+ * Owners change the handlers of a registered probe, also to NULL: each hit reads them, once.
+ */
 static __always_inline int kprobe_call_pre_handler(struct kprobe *p, struct pt_regs *regs)
 {
+	kprobe_pre_handler_t handler = READ_ONCE(p->pre_handler);
 	int changed;
 
-	if (unlikely(!p->pre_handler))
+	if (unlikely(!handler))
 		return 0;
 	instrumentation_begin();
-	changed = p->pre_handler(p, regs);
+	changed = handler(p, regs);
 	instrumentation_end();
 	return changed;
+}
+
+/* kprobe_call_post_handler() - Call a post handler, if there is one */
+static __always_inline void kprobe_call_post_handler(struct kprobe *p, struct pt_regs *regs)
+{
+	kprobe_post_handler_t handler = READ_ONCE(p->post_handler);
+
+	if (unlikely(!handler))
+		return;
+	instrumentation_begin();
+	handler(p, regs, 0);
+	instrumentation_end();
 }
 
 /* kprobe_call_pre_handlers() - kprobe_pre_handlers(), inline for one probe */
 static __always_inline int kprobe_call_pre_handlers(struct kprobe *site, struct pt_regs *regs)
 {
-	struct kprobe *only = READ_ONCE(site_of(site)->only);
-	int changed;
-
-	if (unlikely(!only))
-		return kprobe_pre_handlers(site, regs);
-	instrumentation_begin();
-	changed = only->pre_handler(only, regs);
-	instrumentation_end();
-	return changed;
+	return kprobe_call_pre_handler(READ_ONCE(site_of(site)->called), regs);
 }
 
 /* kprobe_call_post_handlers() - kprobe_post_handlers(), inline for one probe */
 static __always_inline void kprobe_call_post_handlers(struct kprobe *site, struct pt_regs *regs)
 {
-	struct kprobe *only = READ_ONCE(site_of(site)->only);
-
-	if (unlikely(!only)) {
-		kprobe_post_handlers(site, regs, 0);
-	} else if (only->post_handler) {
-		instrumentation_begin();
-		only->post_handler(only, regs, 0);
-		instrumentation_end();
-	}
+	kprobe_call_post_handler(READ_ONCE(site_of(site)->called), regs);
 }
 
 #ifdef CONFIG_KRETPROBES

@@ -44,23 +44,22 @@ static __always_inline bool site_has_post_handler(const struct kprobe_site *site
  * site's post handler and call it later, so it is never cleared: it does nothing when
  * no probe has a post handler.
  *
- * A hit on another CPU reads @only without a lock and follows it to a probe that may just
+ * A hit on another CPU reads @called without a lock and follows it to a probe that may just
  * have been linked. list_add_rcu() does not order that, only what is before it. A hit sees
  * the other fields in any order.
  */
 static notrace void __kprobes site_update_handlers(struct kprobe_site *site)
 {
-	struct kprobe *only = NULL;
+	struct kprobe *called = &site->kp;
 
 	guard(kprobe_links)();
 	if (list_is_singular(&site->kp.list)) {
-		only = list_first_entry(&site->kp.list, struct kprobe, list);
-		if (kprobe_disabled(only) || !only->pre_handler)
-			only = NULL;
+		called = list_first_entry(&site->kp.list, struct kprobe, list);
+		if (kprobe_disabled(called))
+			called = &site->kp;
 	}
 	/* Pairs with the address dependency in kprobe_call_pre_handlers(). */
-	smp_store_release(&site->only, only);
-	WRITE_ONCE(site->direct, only ? only->number : KPROBE_NUMBER_NONE);
+	smp_store_release(&site->called, called);
 	WRITE_ONCE(site->has_post, site_has_post_handler(site));
 	if (site->has_post)
 		WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);

@@ -93,12 +93,8 @@ static __always_inline void kprobe_walk_post_handlers(struct kprobe *site, struc
 	struct kprobe *p;
 
 	list_for_each_entry_lockless(p, &site->list, list) {
-		if (!p->post_handler || kprobe_disabled(p) ||
-		    (nested && !(p->flags & KPROBE_FLAG_REENTRANT)))
-			continue;
-		instrumentation_begin();
-		p->post_handler(p, regs, 0);
-		instrumentation_end();
+		if (!kprobe_disabled(p) && !(nested && !(p->flags & KPROBE_FLAG_REENTRANT)))
+			kprobe_call_post_handler(p, regs);
 	}
 }
 
@@ -164,11 +160,14 @@ static __always_inline struct kprobe *kprobe_next_of(struct kprobe *running, str
  */
 int __kprobes kprobe_fault_handlers(struct kprobe *running, struct pt_regs *regs, int trapnr)
 {
+	kprobe_fault_handler_t handler;
 	struct kprobe *p;
 
-	for (p = kprobe_first_of(running); p; p = kprobe_next_of(running, p))
-		if (p->fault_handler && kprobe_is_callable(p) && p->fault_handler(p, regs, trapnr))
+	for (p = kprobe_first_of(running); p; p = kprobe_next_of(running, p)) {
+		handler = READ_ONCE(p->fault_handler);
+		if (handler && kprobe_is_callable(p) && handler(p, regs, trapnr))
 			return 1;
+	}
 	return 0;
 }
 
@@ -182,11 +181,14 @@ int __kprobes kprobe_fault_handlers(struct kprobe *running, struct pt_regs *regs
  */
 int __kprobes kprobe_break_handlers(struct kprobe *running, struct pt_regs *regs)
 {
+	kprobe_break_handler_t handler;
 	struct kprobe *p;
 
-	for (p = kprobe_first_of(running); p; p = kprobe_next_of(running, p))
-		if (p->break_handler && kprobe_is_callable(p) && p->break_handler(p, regs))
+	for (p = kprobe_first_of(running); p; p = kprobe_next_of(running, p)) {
+		handler = READ_ONCE(p->break_handler);
+		if (handler && kprobe_is_callable(p) && handler(p, regs))
 			return 1;
+	}
 	return 0;
 }
 

@@ -150,8 +150,7 @@ static __always_inline void kprobe_restore_fields(struct kprobe *p,
 /* No hit calls its only probe directly any more. The rest is for kprobes_clean_up(). */
 static __always_inline void site_set_stale(struct kprobe_site *site)
 {
-	WRITE_ONCE(site->direct, KPROBE_NUMBER_NONE);
-	WRITE_ONCE(site->only, NULL);
+	WRITE_ONCE(site->called, &site->kp);
 	WRITE_ONCE(site->stale, true);
 }
 

@@ -375,6 +375,7 @@ struct kprobe_site *site_create(unsigned long addr, u32 flags)
 	site->kp.addr = (kprobe_opcode_t *)addr;
 	site->kp.flags = flags;
 	site->kp.pre_handler = kprobe_pre_handlers;
+	site->called = &site->kp;
 	INIT_LIST_HEAD(&site->kp.list);
 	INIT_LIST_HEAD(&site->batch);
 	INIT_LIST_HEAD(&site->retired);

@@ -242,6 +242,78 @@ static void handler_may_fault(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (long)kpt_test_probe('a')->data, -EFAULT);
 }
 
+static int other_pre_handler(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (current == kpt_tester)
+		kpt_note('1');
+	return 0;
+}
+
+static void other_post_handler(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	if (current == kpt_tester)
+		kpt_note('2');
+}
+
+/* Expect that calls of @place call the handlers that @a, which is registered there, has then. */
+void kpt_expect_handlers_change(struct kunit *test, const struct place *place, struct kprobe *a)
+{
+	bool post = a->post_handler;
+
+	EXPECT_CALL(test, place, post ? "aA" : "a");
+	WRITE_ONCE(a->pre_handler, other_pre_handler);
+	EXPECT_CALL(test, place, post ? "1A" : "1");
+	WRITE_ONCE(a->pre_handler, NULL);
+	EXPECT_CALL(test, place, post ? "A" : "");
+	if (post) {
+		WRITE_ONCE(a->post_handler, other_post_handler);
+		EXPECT_CALL(test, place, "2");
+		WRITE_ONCE(a->post_handler, NULL);
+		EXPECT_CALL(test, place, "");
+		WRITE_ONCE(a->post_handler, kpt_post_handler);
+	}
+	WRITE_ONCE(a->pre_handler, kpt_pre_handler);
+	EXPECT_CALL(test, place, post ? "aA" : "a");
+}
+
+/* Alone, beside a probe without handlers, and disabled meanwhile. */
+static void handlers_change(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *b = kpt_probe('b', place->symbol);
+	struct kprobe *a;
+
+	b->pre_handler = NULL;
+	for (int post = 0; post < 2; post++) {
+		a = post ? kpt_post_probe('a', place->symbol) : kpt_probe('a', place->symbol);
+		a->addr = NULL;
+		b->addr = NULL;
+		ASSERT_REGISTERED(test, a);
+		kpt_expect_handlers_change(test, place, a);
+		ASSERT_REGISTERED(test, b);
+		kpt_expect_handlers_change(test, place, a);
+		unregister_kprobe(b);
+		KUNIT_EXPECT_EQ(test, disable_kprobe(a), 0);
+		a->pre_handler = other_pre_handler;
+		KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
+		EXPECT_CALL(test, place, post ? "1A" : "1");
+		unregister_kprobe(a);
+	}
+}
+
+/* A probe that has none at first. */
+static void pre_handler_is_set_late(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = kpt_probe('a', place->symbol);
+
+	a->pre_handler = NULL;
+	ASSERT_REGISTERED(test, a);
+	EXPECT_CALL(test, place, "");
+	WRITE_ONCE(a->pre_handler, kpt_pre_handler);
+	kpt_expect_handlers_change(test, place, a);
+}
+
 /* Only one test probes it, so that its site has never had a post handler. */
 static noinline u64 kprobes_test_own_target(u64 arg)
 {
@@ -249,7 +321,7 @@ static noinline u64 kprobes_test_own_target(u64 arg)
 	return arg * 9 + 4;
 }
 
-/* A user must not set a handler of a registered probe, but the kernel survives it. */
+/* A registered probe must not get its first post handler, but the kernel survives it. */
 static void post_handler_set_late_is_harmless(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', "kprobes_test_own_target");
@@ -281,6 +353,8 @@ static struct kunit_case kprobes_handlers_cases[] = {
 	KUNIT_CASE_PARAM(pre_handler_alone_changes_the_path, kpt_place_gen_params),
 	KUNIT_CASE(post_handler_changes_the_path),
 	KUNIT_CASE_PARAM(handler_may_fault, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(handlers_change, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(pre_handler_is_set_late, kpt_place_gen_params),
 	KUNIT_CASE(post_handler_set_late_is_harmless),
 	{ }
 };

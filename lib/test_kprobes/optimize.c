@@ -72,6 +72,38 @@ static void probe_is_optimized(struct kunit *test)
 	}
 }
 
+/* Also while there is a detour but no jump yet, and if the detour was made without a handler. */
+static void handlers_of_optimized_probe_change(struct kunit *test)
+{
+	struct kprobe *b = kpt_probe('b', TARGET->symbol);
+	struct kprobe *a;
+
+	b->pre_handler = NULL;
+	for (int post = 0; post < 2; post++) {
+		a = post ? kpt_post_probe('a', TARGET->symbol) : kpt_probe('a', TARGET->symbol);
+		for (int late = 0; late < 2; late++) {
+			a->addr = NULL;
+			b->addr = NULL;
+			if (late)
+				a->pre_handler = NULL;
+			ASSERT_REGISTERED(test, a);
+			msleep(60);	/* the optimizer has begun */
+			a->pre_handler = kpt_pre_handler;
+			if (!late)
+				kpt_expect_handlers_change(test, TARGET, a);
+			ASSERT_OPTIMIZED(test, a);
+			kpt_expect_handlers_change(test, TARGET, a);
+			ASSERT_REGISTERED(test, b);
+			ASSERT_OPTIMIZED(test, a);
+			kpt_expect_handlers_change(test, TARGET, a);
+			KUNIT_EXPECT_TRUE(test, kprobe_optimized(a));
+			unregister_kprobe(b);
+			kpt_expect_handlers_change(test, TARGET, a);
+			unregister_kprobe(a);
+		}
+	}
+}
+
 /* The probe is unregistered or disabled at different moments of its optimization. */
 static void optimization_is_cancelled(struct kunit *test)
 {
@@ -126,30 +158,6 @@ static void optimized_probe_is_registered_disabled(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
 	ASSERT_OPTIMIZED(test, a);
 	EXPECT_CALL(test, TARGET, "a");
-}
-
-/* The numbers that stand for no probe, in sites and in detours, are left out. */
-static void numbers_of_registrations_wrap(struct kunit *test)
-{
-	struct kprobe *a = kpt_probe('a', TARGET->symbol);
-	struct kprobe *b = kpt_probe('b', TARGET->symbol);
-	u32 last = kprobe_last_number;
-
-	for (u32 skipped = 0; skipped < 4; skipped++) {
-		a->addr = NULL;
-		b->addr = NULL;
-		ASSERT_REGISTERED(test, b);
-		kprobe_last_number = U32_MAX - 3 + skipped;
-		ASSERT_REGISTERED(test, a);
-		ASSERT_OPTIMIZED(test, a);
-		EXPECT_CALL(test, TARGET, "ab");
-		KUNIT_EXPECT_NE(test, a->number, KPROBE_NUMBER_NONE);
-		KUNIT_EXPECT_NE(test, a->number, KPROBE_NUMBER_NEVER);
-		unregister_kprobe(b);
-		EXPECT_CALL(test, TARGET, "a");
-		unregister_kprobe(a);
-	}
-	kprobe_last_number = last;
 }
 
 static void probe_joins_an_optimized_one(struct kunit *test)
@@ -518,10 +526,10 @@ static void return_probe_is_optimized(struct kunit *test)
 
 static struct kunit_case optprobes_cases[] = {
 	KUNIT_CASE(probe_is_optimized),
+	KUNIT_CASE(handlers_of_optimized_probe_change),
 	KUNIT_CASE(optimization_is_cancelled),
 	KUNIT_CASE(optimized_probe_is_disabled_and_enabled),
 	KUNIT_CASE(optimized_probe_is_registered_disabled),
-	KUNIT_CASE(numbers_of_registrations_wrap),
 	KUNIT_CASE(probe_joins_an_optimized_one),
 	KUNIT_CASE(first_probe_leaves_an_optimized_one),
 	KUNIT_CASE(optimized_probe_is_disabled_beside_others),

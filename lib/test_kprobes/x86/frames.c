@@ -72,6 +72,23 @@ static void each_insn_is_probed(struct kunit *test)
 	EXPECT_CALL(test, &kpt_frame_place, "abBcdDefF");
 }
 
+/* Some instructions are boosted, one is emulated; ENDBR is skipped. */
+static void handlers_change_at_each_insn(struct kunit *test)
+{
+	struct kprobe *a;
+
+	for (unsigned int i = 0; i < 2 * (FRAME_INSNS + 1); i++) {
+		a = kpt_post_frame_probe('a', i / 2 % FRAME_INSNS);
+		if (i / 2 == FRAME_INSNS)
+			a->offset = 0;
+		if (i % 2)
+			a->post_handler = NULL;
+		ASSERT_REGISTERED(test, a);
+		kpt_expect_handlers_change(test, &kpt_frame_place, a);
+		unregister_kprobe(a);
+	}
+}
+
 noinline __noclone u64 kprobes_test_middle(u64 arg)
 {
 	return kprobes_test_frame(arg) + 1;
@@ -232,6 +249,7 @@ static void lockdep_is_as_before(struct kunit *test)
 
 static struct kunit_case kprobes_x86_frames_cases[] = {
 	KUNIT_CASE(each_insn_is_probed),
+	KUNIT_CASE(handlers_change_at_each_insn),
 	KUNIT_CASE(stack_is_walked_from_each_insn),
 	KUNIT_CASE(stack_is_walked_from_a_traced_function),
 	KUNIT_CASE(lockdep_is_as_before),

@@ -58,6 +58,22 @@ static void probes_come_and_go_at_small_detour(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kpt_has_small_detour(b));
 }
 
+static void handlers_of_small_detour_change(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol), *b = kpt_probe('b', TARGET->symbol);
+
+	b->pre_handler = NULL;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_OPTIMIZED(test, a);
+	kpt_expect_handlers_change(test, TARGET, a);
+	ASSERT_REGISTERED(test, b);
+	kpt_expect_handlers_change(test, TARGET, a);
+	unregister_kprobe(a);
+	EXPECT_CALL(test, TARGET, "");
+	KUNIT_EXPECT_TRUE(test, kprobe_optimized(b));
+	KUNIT_EXPECT_TRUE(test, kpt_has_small_detour(b));
+}
+
 static void post_handler_needs_large_detour(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
@@ -165,6 +181,7 @@ static void site_hit_often_gets_large_detour(struct kunit *test)
 
 static struct kunit_case optprobes_x86_small_cases[] = {
 	KUNIT_CASE(probes_come_and_go_at_small_detour),
+	KUNIT_CASE(handlers_of_small_detour_change),
 	KUNIT_CASE(post_handler_needs_large_detour),
 	KUNIT_CASE(first_detours_are_large),
 	KUNIT_CASE_SLOW(freed_detour_leaves_room_for_large_one),

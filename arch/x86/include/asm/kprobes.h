@@ -137,19 +137,18 @@ struct kprobe_ctlblk {
 #define MAX_OPTIMIZED_LENGTH	(JMP32_INSN_SIZE - 1 + MAX_INSN_SIZE)
 
 /* Sizes in bytes of a detour and of its second half, see optprobe.c. */
-#define MAX_OPTINSN_SIZE	320
-#define MAX_POST_OPTINSN_SIZE	376
+#define MAX_OPTINSN_SIZE	336
+#define MAX_POST_OPTINSN_SIZE	384
 
 /* Sizes in bytes of slots for small detours, large detours, and second halves. */
-#define KPROBE_OPTINSN_SIZES	{ 32, 40, 48, 64, 288, MAX_OPTINSN_SIZE, MAX_POST_OPTINSN_SIZE }
+#define KPROBE_OPTINSN_SIZES	{ 32, 40, 48, 64, 304, MAX_OPTINSN_SIZE, MAX_POST_OPTINSN_SIZE }
 
 /**
  * struct arch_optimized_insn - Detour
  * @insn:	The detour, or NULL.
  * @post:	Its second half for use with post handlers, or NULL.
- * @direct:	The number of the probe whose handler is called directly, or 0.
- * @hits_left:	In a small detour: hits of an only probe until kprobe_detour_counted() looks at
- *		the time. CPUs may lose each other's counts.
+ * @hits_left:	In a small detour: hits until kprobe_detour_counted() looks at the time. CPUs
+ *		may lose each other's counts.
  * @since:	In a small detour: when @hits_left was set, as of detour_time(); 0 if the
  *		site has been found to deserve a large one.
  * @size:	The number of bytes of displaced instructions.
@@ -167,13 +166,8 @@ struct kprobe_ctlblk {
 struct arch_optimized_insn {
 	kprobe_opcode_t *insn;
 	kprobe_opcode_t *post;
-	union {
-		u32 direct;
-		struct {
-			u16 hits_left;
-			u16 since;
-		};
-	};
+	u16 hits_left;
+	u16 since;
 	u8 size;
 	s8 relay;
 	bool small:1;

@@ -809,8 +809,7 @@ static void fill_template(u8 *code, const u8 *at, const struct kprobe_site *site
 	put_unaligned_le32(first ? now->addr + 1 : end_of(now), code + t->ip);
 	put_unaligned((unsigned long)&site->kp, (unsigned long *)(code + t->site));
 	put_unaligned((unsigned long)&probe, (unsigned long *)(code + t->probe));
-	put_unaligned_le32((void *)&site->direct - (void *)&site->kp, code + t->direct);
-	put_unaligned_le32(site->direct, code + t->number);
+	put_unaligned_le32(first ? (long)pre_handler : (long)post_handler, code + t->expected);
 	set_branch(code, at, t->handler, first ? (void *)pre_handler : (void *)post_handler);
 }
 
@@ -964,7 +963,7 @@ static void check_detours(struct copies *c, const u8 *bytes, size_t limit)
 
 static void init_site(struct kprobe_site *site, unsigned long addr, u8 size)
 {
-	*site = (struct kprobe_site){ .only = &probe, .direct = 77 };
+	*site = (struct kprobe_site){ .called = &probe };
 	site->kp.addr = (kprobe_opcode_t *)addr;
 	site->kp.ainsn.size = size;
 }

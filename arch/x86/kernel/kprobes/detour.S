@@ -28,7 +28,7 @@
 	.balign	8
 SYM_DATA_START(\template\()_template)
 	_ASM_PTR \template
-	.irp	name, end, entry, framed, restored, ip, site, direct, number, probe, handler, \own
+	.irp	name, end, entry, framed, restored, ip, site, probe, expected, handler, \own
 	.short	.L\template\()_\name - \template
 	.endr
 	.popsection
@@ -77,7 +77,7 @@ SYM_DATA_END(\template\()_template)
 #endif
 .endm
 
-/* Build a struct pt_regs for handlers. Set the arguments to the site and the registers. */
+/* Build a struct pt_regs for handlers. Load the site, and the registers as argument 2. */
 .macro ENTER_DETOUR template=kprobe_detour mark=DETOUR_MARK
 	OFFSET	entry, \template
 	UNWIND_HINT_UNDEFINED
@@ -96,28 +96,32 @@ SYM_DATA_END(\template\()_template)
 	PUSH_REST
 	_ASM_MOV $__KERNEL_DS, FRAME_SS(%_ASM_SP)
 	mov	%_ASM_SP, %_ASM_ARG2
-	OPCODE_MOV_TO_ARG1
+	OPCODE_MOV_TO_SITE
 	OFFSET	site, \template
 	_ASM_PTR 0
 .endm
 
-/* Call the only probe's handler. Go to @slow in another hit, or if the probe changed. */
-.macro CALL_HANDLER regs:req slow:req template=kprobe_detour
+/*
+ * Call the handler that the detour was made for: @field of the probe that the site calls.
+ * Go to @slow in another hit, or if either has changed.
+ */
+.macro CALL_HANDLER regs:req field:req slow:req template=kprobe_detour
 	__ASM_SIZE(cmp) $0, COPYABLE_PER_CPU(current_kprobe)
 	jne	\slow
-	OPCODE_CMPL_AT_ARG1	/* number, direct */
-	OFFSET	direct, \template
-	.long	0
-	OFFSET	number, \template
-	.long	0
-	jne	\slow
-	mov	%_ASM_ARG1, COPYABLE_PER_CPU(current_kprobe)
-	mov	\regs, COPYABLE_PER_CPU(kprobe_ctlblk + KPROBE_CTLBLK_regs)
-	movl	PREEMPT_COUNT, SCRATCH
-	movl	SCRATCH, COPYABLE_PER_CPU(kprobe_context)
 	OPCODE_MOV_TO_ARG1
 	OFFSET	probe, \template
 	_ASM_PTR 0
+	cmp	%_ASM_ARG1, KPROBE_SITE_called(SITE)
+	jne	\slow
+	OPCODE_CMP_AT_ARG1	/* expected, field */
+	.long	\field
+	OFFSET	expected, \template
+	.long	0
+	jne	\slow
+	mov	SITE, COPYABLE_PER_CPU(current_kprobe)
+	mov	\regs, COPYABLE_PER_CPU(kprobe_ctlblk + KPROBE_CTLBLK_regs)
+	movl	PREEMPT_COUNT, SCRATCH
+	movl	SCRATCH, COPYABLE_PER_CPU(kprobe_context)
 	.byte	0xe8		/* call handler */
 	OFFSET	handler, \template
 	.long	kprobe_detour_slow - . - 4
@@ -138,14 +142,16 @@ SYM_DATA_END(\template\()_template)
  * one probe with no other hit on this CPU, as int3.c does; kprobe_detour_slow()
  * handles all others.
  *
- * The copy contains the probe and its handler. It checks with preemption off that
- * the probe is still registered: unregistering then waits for this hit.
+ * The copy contains the probe and its handler. It checks with preemption off that the site
+ * still calls the probe, so unregistering waits for this hit; and that the probe still has
+ * the handler, which its owner may change.
  */
 	BEGIN_TEMPLATE kprobe_detour, called, handled, none, none, none, none, none, none
 SYM_CODE_START(kprobe_detour)
 	UNWIND_HINT_REGS
 	ANNOTATE_NOENDBR
 .Lslow:
+	mov	SITE, %_ASM_ARG1
 	call	kprobe_detour_slow
 	BRANCH_OUT
 	decl	%eax
@@ -160,7 +166,7 @@ SYM_CODE_START(kprobe_detour)
 
 	ENTER_DETOUR
 	BEGIN_NO_PREEMPTION
-	CALL_HANDLER %_ASM_ARG2, .Lslow
+	CALL_HANDLER %_ASM_ARG2, KPROBE_pre_handler, .Lslow
 	testl	%eax, %eax
 	.byte	0x0f, 0x85	/* jnz kprobe_detour_changed */
 	.long	kprobe_detour_changed - . - 4
@@ -181,8 +187,8 @@ _ASM_NOKPROBE(kprobe_detour)
  * The template of the second half, for sites with post handlers. The first half
  * continues here once it has called the pre handlers. The end is followed by a copy
  * of the first displaced instruction, which must find preempt_count as it was, and a
- * jump to the entry. If the task is preempted there and the probe is unregistered,
- * the number that CALL_HANDLER compares has changed.
+ * jump to the entry. If the task is preempted there and the probe is unregistered, the site
+ * does not call it any more.
  */
 	BEGIN_TEMPLATE kprobe_detour_post, none, none, run, run_nested, run_restored, \
 			next, first, rest
@@ -190,6 +196,7 @@ SYM_CODE_START(kprobe_detour_post)
 	UNWIND_HINT_REGS
 	ANNOTATE_NOENDBR
 .Lpost_slow:
+	mov	SITE, %_ASM_ARG1
 	call	kprobe_detour_post_slow
 	BRANCH_OUT kprobe_detour_post
 	jmp	.Lpost_leave
@@ -213,7 +220,7 @@ SYM_CODE_START(kprobe_detour_post)
 	BEGIN_NO_PREEMPTION
 	xorl	%_ASM_ARG3L, %_ASM_ARG3L
 	mov	$-1, SCRATCH_WORD	/* POST_HANDLERS_REGS */
-	CALL_HANDLER SCRATCH_WORD, .Lpost_slow, kprobe_detour_post
+	CALL_HANDLER SCRATCH_WORD, KPROBE_post_handler, .Lpost_slow, kprobe_detour_post
 	_ASM_MOV $0, COPYABLE_PER_CPU(current_kprobe)
 .Lpost_leave:
 	OPCODE_CMP_AT_SP	/* next, ip */
@@ -269,9 +276,7 @@ SYM_CODE_START(kprobe_shared_detour)
 	BEGIN_NO_PREEMPTION
 	cmpq	$0, COPYABLE_PER_CPU(current_kprobe)
 	jne	.Lshared_slow
-	movq	KPROBE_SITE_only(%rdi), %r12
-	testq	%r12, %r12
-	jz	.Lshared_slow
+	movq	KPROBE_SITE_called(%rdi), %r12
 	movq	%rdi, COPYABLE_PER_CPU(current_kprobe)
 	movq	%rsi, COPYABLE_PER_CPU(kprobe_ctlblk + KPROBE_CTLBLK_regs)
 	movl	PREEMPT_COUNT, %ecx

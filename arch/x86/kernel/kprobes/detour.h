@@ -14,8 +14,8 @@
 #define HANDLER_STACK_ROOM	(6 * BITS_PER_LONG / 8)
 
 /* Sizes in bytes of the templates, which are padded to them. */
-#define DETOUR_TEMPLATE_SIZE		272
-#define DETOUR_POST_TEMPLATE_SIZE	352
+#define DETOUR_TEMPLATE_SIZE		288
+#define DETOUR_POST_TEMPLATE_SIZE	360
 
 /*
  * A small detour begins with the address of its site's kprobe, and then its entry, a call of
@@ -53,10 +53,9 @@
  * @restored:	Offset from which on registers are popped: an interrupt overwrites them.
  * @ip:		Offset of the operand with the ip that handlers see.
  * @site:	Offset of the operand with the address of the site's kprobe.
- * @direct:	Offset of the operand with the distance from there to the site's @direct.
- * @number:	Offset of the operand with the number of the probe called directly.
- * @probe:	Offset of the operand with the address of that probe.
- * @handler:	Offset of the displacement of the call of its handler.
+ * @probe:	Offset of the operand with the address of the probe called directly.
+ * @expected:	Offset of the operand with the low four bytes of the address of its handler.
+ * @handler:	Offset of the displacement of the call of that handler.
  * @called:	Offset at which the direct call has returned. If there is a second half,
  *		a jump to its @run is put there.
  * @handled:	Offset of the displacement of the branch that is taken once
@@ -81,9 +80,8 @@ struct detour_template {
 	u16 restored;
 	u16 ip;
 	u16 site;
-	u16 direct;
-	u16 number;
 	u16 probe;
+	u16 expected;
 	u16 handler;
 	u16 called;
 	u16 handled;
@@ -144,7 +142,7 @@ static inline unsigned int detour_entry(const struct arch_optimized_insn *op)
 }
 
 void kprobe_shared_detour(void);
-int kprobe_detour_call(struct kprobe *only, struct pt_regs *regs);
+int kprobe_detour_call(struct kprobe *called, struct pt_regs *regs);
 void kprobe_detour_counted(struct kprobe *kp);
 int kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs);

@@ -16,9 +16,12 @@
 #define SCRATCH			%ebx
 #define SCRATCH_WORD		%ebx
 
+#define SITE			%esi
+
 /* Opcodes of instructions whose operands are filled in later. */
 #define OPCODE_MOV_TO_ARG1	.byte 0xb8			/* movl $imm32, %eax */
-#define OPCODE_CMPL_AT_ARG1	.byte 0x81, 0xb8		/* cmpl $imm32, disp32(%eax) */
+#define OPCODE_MOV_TO_SITE	.byte 0xbe			/* movl $imm32, %esi */
+#define OPCODE_CMP_AT_ARG1	.byte 0x81, 0xb8		/* cmpl $imm32, disp32(%eax) */
 #define OPCODE_CMP_AT_SP	.byte 0x81, 0xbc, 0x24		/* cmpl $imm32, disp32(%esp) */
 
 /* The unwinders of i386 take no hints, and this one knows the registers of x86-64 only. */

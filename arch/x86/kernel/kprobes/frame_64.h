@@ -17,9 +17,12 @@
 #define SCRATCH			%ecx
 #define SCRATCH_WORD		%rax
 
+#define SITE			%r8
+
 /* Opcodes of instructions whose operands are filled in later. */
 #define OPCODE_MOV_TO_ARG1	.byte 0x48, 0xbf		/* movabsq $imm64, %rdi */
-#define OPCODE_CMPL_AT_ARG1	.byte 0x81, 0xbf		/* cmpl $imm32, disp32(%rdi) */
+#define OPCODE_MOV_TO_SITE	.byte 0x49, 0xb8		/* movabsq $imm64, %r8 */
+#define OPCODE_CMP_AT_ARG1	.byte 0x48, 0x81, 0xbf		/* cmpq $imm32, disp32(%rdi) */
 #define OPCODE_CMP_AT_SP	.byte 0x48, 0x81, 0xbc, 0x24	/* cmpq $imm32, disp32(%rsp) */
 
 /*

@@ -5,9 +5,8 @@
  * A detour is a copy of the template in detour.S, which calls the handlers,
  * followed by copies of the displaced instructions and a jump back to the text after
  * them. Where a jump of five bytes is not possible, one of two bytes may be, see relay.c. A
- * detour stays valid when the probes of its site change, except that post handlers
- * need a detour with a second half. The direct call of one probe's handler is a short
- * cut.
+ * detour stays valid when the probes of its site or their handlers change, except that post
+ * handlers need a detour with a second half. The direct call of a handler is a short cut.
  *
  * A small detour takes a tenth of the memory: in place of the copy it has a call of one that
  * all small detours share. A hit costs some more instructions. Where there are many sites,
@@ -65,7 +64,7 @@ EXPORT_SYMBOL_IF_KUNIT(search_exception_tables);
  * @kp: The site.
  * @regs: The registers.
  *
- * Detours call this if the site does not have one probe only, the one that the detour
+ * Detours call this if a hit of the site calls another handler than the one that the detour
  * was made for, or if another hit is under way, see kprobe_handle_nested_int3().
  *
  * Context: That of the probed code, with preemption off.
@@ -109,16 +108,16 @@ void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs)
 }
 
 /**
- * kprobe_detour_call() - Call the pre handler of a site's only probe for the shared body
- * @only: The probe.
+ * kprobe_detour_call() - Call the pre handlers of a site for the shared body
+ * @called: The probe whose handler is to be called.
  * @regs: The registers.
  *
  * Context: That of the probed code, with preemption off. kprobe_running() is the site.
- * Return: Non-zero if the handler has changed the path.
+ * Return: Non-zero if a handler has changed the path.
  */
-int __kprobes kprobe_detour_call(struct kprobe *only, struct pt_regs *regs)
+int __kprobes kprobe_detour_call(struct kprobe *called, struct pt_regs *regs)
 {
-	return only->pre_handler(only, regs);
+	return kprobe_call_pre_handler(called, regs);
 }
 
 /* A site that is hit so often in so many quarters of a second deserves a large detour. */
@@ -313,7 +312,10 @@ static void detour_set_branch(u8 *code, const kprobe_opcode_t *detour, u32 offse
 			   code + offset);
 }
 
-/* Copy a template to @code, which is to run at @detour, and fill in its operands. */
+/*
+ * Copy a template to @code, which is to run at @detour, and fill in its operands. Its direct
+ * call is made as long as hits call @handler, which may be NULL: then it never is.
+ */
 static void detour_fill_template(u8 *code, const kprobe_opcode_t *detour,
 				 const struct detour_template *template,
 				 struct kprobe_site *site, const void *ip,
@@ -328,11 +330,9 @@ static void detour_fill_template(u8 *code, const kprobe_opcode_t *detour,
 	}
 	put_unaligned_le32((long)ip, code + template->ip);
 	put_unaligned((unsigned long)&site->kp, (unsigned long *)(code + template->site));
-	/* A signed displacement. */
-	put_unaligned_le32((u32)(offsetof(struct kprobe_site, direct) -
-				 offsetof(struct kprobe_site, kp)), code + template->direct);
-	put_unaligned_le32(site->direct ?: KPROBE_NUMBER_NEVER, code + template->number);
-	put_unaligned((unsigned long)site->only, (unsigned long *)(code + template->probe));
+	put_unaligned((unsigned long)READ_ONCE(site->called),
+		      (unsigned long *)(code + template->probe));
+	put_unaligned_le32(handler ? (long)handler : -1, code + template->expected);
 	detour_set_branch(code, detour, template->handler, handler);
 }
 
@@ -420,8 +420,8 @@ static void detour_fill_first_half(u8 *code, const struct arch_optimized_insn *o
 {
 	const void *handler;
 
-	guard(kprobe_links)();
-	handler = site->only ? (void *)site->only->pre_handler : (void *)kprobe_detour_slow;
+	scoped_guard(kprobe_links)
+		handler = READ_ONCE(site->called->pre_handler);
 	detour_fill_template(code, op->insn, first_half, site, site->kp.addr + INT3_INSN_SIZE,
 			     handler);
 	if (!op->post)
@@ -468,16 +468,14 @@ static int detour_make_first_half(struct arch_optimized_insn *op, struct kprobe_
 static int detour_make_second_half(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
 	const kprobe_opcode_t *addr = site->kp.addr, *next = addr + site->kp.ainsn.size;
-	const void *handler = kprobe_detour_post_slow;
 	u8 code[MAX_POST_OPTINSN_SIZE];
+	const void *handler;
 	int len;
 
 	memset(code, INT3_INSN_OPCODE, sizeof(code));
-	scoped_guard(kprobe_links) {
-		if (site->only && site->only->post_handler)
-			handler = site->only->post_handler;
-		detour_fill_template(code, op->post, second_half, site, next, handler);
-	}
+	scoped_guard(kprobe_links)
+		handler = READ_ONCE(site->called->post_handler);
+	detour_fill_template(code, op->post, second_half, site, next, handler);
 	put_unaligned_le32((long)next, code + second_half->next);
 	len = detour_copy_first_insn(code, op, addr);
 	if (len < 0)
@@ -531,12 +529,10 @@ static bool detour_allocate(struct arch_optimized_insn *op, struct kprobe_site *
 	op->insn = get_sized_optinsn_slot_for(&site->kp, detour_size(op));
 	if (!op->insn)
 		return false;
-	if (op->small) {
+	if (op->small)
 		detour_begin_counting(op, detour_time());
-	} else {
-		op->direct = READ_ONCE(site->direct);
+	else
 		kprobe_large_detours++;
-	}
 	if (site->has_post)
 		op->post = get_sized_optinsn_slot_for(&site->kp, MAX_POST_OPTINSN_SIZE);
 	return op->post || !site->has_post;
@@ -597,16 +593,22 @@ int arch_within_optimized_kprobe(struct optimized_kprobe *op, kprobe_opcode_t *a
 	return addr - op->kp.addr < op->optinsn.size;
 }
 
+/* The probe whose handler a large detour calls directly. */
+static struct kprobe *detour_probe(const struct arch_optimized_insn *op)
+{
+	return get_unaligned((struct kprobe **)(op->insn + first_half->probe));
+}
+
 bool arch_detour_suits(struct optimized_kprobe *op)
 {
 	const struct kprobe_site *site = site_of(&op->kp);
-	unsigned int direct = READ_ONCE(site->direct);
+	const struct kprobe *called = READ_ONCE(site->called);
 
 	if (site->has_post && !op->optinsn.post)
 		return false;
 	if (is_small_detour(&op->optinsn))
 		return !is_detour_outgrown(&op->optinsn);
-	return !direct || direct == op->optinsn.direct;
+	return called == &site->kp || called == detour_probe(&op->optinsn);
 }
 
 void arch_use_detour(struct optimized_kprobe *op, bool use)

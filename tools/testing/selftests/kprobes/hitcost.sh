@@ -114,15 +114,15 @@ check_at_most post $trap_post_nop
 for form in mov push lea add; do
 	check_at_most $form $trap
 	check_at_most $form-post $trap_post
-	check_at_most $form-optimized 68
-	check_at_most $form-optimized-post 140
+	check_at_most $form-optimized 70
+	check_at_most $form-optimized-post 145
 done
 check_at_most return $trap_return
 check_at_most fentry 115
 check_at_most fentry-return 230
-check_at_most optimized 68
+check_at_most optimized 70
 check_at_most optimized-cold+$others 100
-check_at_most optimized-post 140
+check_at_most optimized-post 145
 check_at_most optimized-return 190
 check_little_growth breakpoint emulated fentry
 check_no_growth post breakpoint
