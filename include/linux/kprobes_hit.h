@@ -265,7 +265,15 @@ kretprobe_take_cached(struct kretprobe_pool *pool)
 	return raw_xchg(raw_cpu_ptr(pool->cache), NULL);
 }
 
-/* kretprobe_put() - Release an instance; @rp is the result of get_kretprobe() */
+/* kretprobe_if_registered() - The return probe of an instance, or NULL once it is stopped */
+static __always_inline struct kretprobe *
+kretprobe_if_registered(const struct kretprobe_instance *ri)
+{
+	/* Pairs with kretprobe_pool_stop(), which waits for handlers after it. */
+	return READ_ONCE(ri->pool->rp);
+}
+
+/* kretprobe_put() - Release an instance; @rp is what kretprobe_if_registered() returned */
 static __always_inline void kretprobe_put(struct kretprobe_instance *ri,
 					  const struct kretprobe *rp)
 {

@@ -64,7 +64,7 @@ struct kretprobe {
  *		until they are handled.
  * @pool:	The instances of the return probe.
  * @chunk:	The chunk of @pool that the instance belongs to.
- * @rp:		The return probe. Handlers may use it; see get_kretprobe(), too.
+ * @rp:		The return probe. Only its handlers may use it.
  * @task:	The task that has made the call.
  * @data:	The private data of the return probe's handlers.
  */
@@ -171,12 +171,12 @@ static inline void kprobe_flush_task(struct task_struct *tsk) { }
  * get_kretprobe() - Find the return probe of an instance
  * @ri: The instance.
  *
- * Context: A handler of the return probe, or any with preemption off.
- * Return: The return probe, or NULL if it is being unregistered.
+ * Context: A handler of the return probe.
+ * Return: The return probe, also if it is being unregistered.
  */
 static __always_inline struct kretprobe *get_kretprobe(struct kretprobe_instance *ri)
 {
-	return READ_ONCE(ri->pool->rp);
+	return ri->rp;
 }
 
 /**

@@ -139,7 +139,7 @@ struct kretprobe_instance *kretprobe_seek_call(void *fp)
 		      fp, current->comm, task_pid_nr(current));
 	while ((ri = kretprobe_newest()) != found) {
 		kretprobe_unlink(ri);
-		kretprobe_put(ri, get_kretprobe(ri));
+		kretprobe_put(ri, kretprobe_if_registered(ri));
 	}
 	return found;
 }
@@ -173,7 +173,7 @@ static unsigned long __kprobes kretprobe_finish_call(struct pt_regs *regs, void 
 	do {
 		next = kretprobe_next(ri);
 		more = ri != last;
-		rp = get_kretprobe(ri);
+		rp = kretprobe_if_registered(ri);
 		WRITE_ONCE(ri->ret_addr, ret_addr);
 		if (!busy)
 			kretprobe_call_handler(rp, ri, regs);
@@ -287,5 +287,5 @@ void __kprobes kprobe_flush_task(struct task_struct *tsk)
 	WRITE_ONCE(tsk->kretprobe_instances.first, NULL);
 	guard(preempt)();
 	llist_for_each_entry_safe(ri, next, node, llist)
-		kretprobe_put(ri, get_kretprobe(ri));
+		kretprobe_put(ri, kretprobe_if_registered(ri));
 }

@@ -243,7 +243,7 @@ int kretprobe_pool_create(struct kretprobe *rp)
  */
 void kretprobe_pool_stop(struct kretprobe *rp)
 {
-	/* Pairs with get_kretprobe() and the grace period that the caller waits for next. */
+	/* Pairs with kretprobe_if_registered() and the grace period that the caller waits for next. */
 	if (rp->pool)
 		WRITE_ONCE(rp->pool->rp, NULL);
 }

@@ -13,9 +13,7 @@ static struct test_kretprobe return_probes[5];
 /* Note a surprise in the journal, which makes the test fail. */
 static void check_fields(struct kretprobe_instance *ri)
 {
-	const struct kretprobe *rp = get_kretprobe(ri);
-
-	if ((rp && rp != ri->rp) || ri->task != current)
+	if (get_kretprobe(ri) != ri->rp || ri->task != current)
 		kpt_note('?');
 }
 

@@ -169,14 +169,12 @@ static int window_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return 1;
 }
 
-/* The probe may be about to be unregistered: then get_kretprobe() no longer finds it. */
 static int window_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct window_probe *w = *(struct window_probe **)ri->data;
-	struct kretprobe *rp = get_kretprobe(ri);
 
 	this_cpu_inc(w->counts->ends);
-	KT_EXPECT(!rp || rp == &w->rp, "%s", w->target->symbol);
+	KT_EXPECT(get_kretprobe(ri) == &w->rp, "%s", w->target->symbol);
 	return 0;
 }
 

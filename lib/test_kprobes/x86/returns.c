@@ -163,6 +163,26 @@ static void return_pops_arguments(struct kunit *test)
 	EXPECT_CALL(test, &pushing, "strRTS");
 }
 
+/* As if another CPU unregistered the return probe while its handler runs. */
+static void find_return_probe(struct test_kretprobe *p, struct kretprobe_instance *ri,
+			      struct pt_regs *regs)
+{
+	WRITE_ONCE(ri->pool->rp, NULL);
+	p->data = (unsigned long)get_kretprobe(ri);
+	WRITE_ONCE(ri->pool->rp, &p->rp);
+}
+
+static void handler_finds_its_return_probe(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', place->symbol);
+
+	kpt_test_kretprobe('r')->on_return = find_return_probe;
+	ASSERT_RETURN_PROBED(test, r);
+	EXPECT_CALL(test, place, "rR");
+	KUNIT_EXPECT_EQ(test, kpt_test_kretprobe('r')->data, (unsigned long)r);
+}
+
 /* The entry is at offset 0, or after ENDBR. */
 static void entry_is_return_probed(struct kunit *test)
 {
@@ -290,6 +310,7 @@ static struct kunit_case kretprobes_x86_cases[] = {
 	KUNIT_CASE(return_handler_changes_result),
 	KUNIT_CASE(tail_call_returns_once),
 	KUNIT_CASE(return_pops_arguments),
+	KUNIT_CASE_PARAM(handler_finds_its_return_probe, kpt_place_gen_params),
 	KUNIT_CASE(linked_instance_is_complete),
 	KUNIT_CASE_PARAM(entry_is_return_probed, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(printed_trace_shows_the_caller, kpt_host_gen_params),

@@ -15,12 +15,13 @@ struct kretprobe_blackpoint kretprobe_blacklist[] = {
 };
 
 static __always_inline void kretprobe_call_handler(struct kretprobe *rp,
+						   kretprobe_handler_t handler,
 						   struct kretprobe_instance *ri,
 						   struct pt_regs *regs, bool nested)
 {
 	kprobe_begin_hit(&rp->kp, regs, nested);
 	instrumentation_begin();
-	rp->handler(ri, regs);
+	handler(ri, regs);
 	instrumentation_end();
 	kprobe_end_hit(nested);
 }
@@ -30,12 +31,15 @@ static __always_inline void kretprobe_call_or_miss(struct kretprobe *rp,
 						   struct kretprobe_instance *ri,
 						   struct pt_regs *regs)
 {
+	kretprobe_handler_t handler = READ_ONCE(rp->handler);
 	bool nested = kprobe_running();
 
+	if (!handler)
+		return;
 	if (nested && !kprobe_hit_from_above(0))
 		kretprobe_count_miss(rp);
 	else
-		kretprobe_call_handler(rp, ri, regs, nested);
+		kretprobe_call_handler(rp, handler, ri, regs, nested);
 }
 
 /*
@@ -66,9 +70,9 @@ static noinstr void kretprobe_handle_return(struct pt_regs *regs, kprobe_opcode_
 	do {
 		next = kretprobe_next(ri);
 		more = ri != last;
-		rp = get_kretprobe(ri);
+		rp = kretprobe_if_registered(ri);
 		WRITE_ONCE(ri->ret_addr, *place);
-		if (rp && rp->handler)
+		if (rp)
 			kretprobe_call_or_miss(rp, ri, regs);
 		kretprobe_put(ri, rp);
 		ri = next;
@@ -83,15 +87,19 @@ static __always_inline bool kretprobe_handle_usual_return(struct pt_regs *regs,
 							  kprobe_opcode_t **place)
 {
 	struct kretprobe_instance *ri = kretprobe_newest();
+	kretprobe_handler_t handler;
 	struct kretprobe *rp;
 
 	if (unlikely(!ri || ri->fp != place || kretprobe_is_outdone(ri) || kprobe_running()))
 		return false;
-	rp = get_kretprobe(ri);
-	if (unlikely(!rp || !rp->handler))
+	rp = kretprobe_if_registered(ri);
+	if (unlikely(!rp))
+		return false;
+	handler = READ_ONCE(rp->handler);
+	if (unlikely(!handler))
 		return false;
 	kretprobe_restore_return(regs, place, ri);
-	kretprobe_call_handler(rp, ri, regs, false);
+	kretprobe_call_handler(rp, handler, ri, regs, false);
 	kretprobe_put(ri, rp);
 	return true;
 }
