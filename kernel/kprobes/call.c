@@ -54,30 +54,38 @@ static __always_inline void kretprobe_divert_return(struct kretprobe *rp,
 }
 #endif
 
-static noinline int __kprobes kretprobe_call_entry_handler(struct kretprobe *rp,
-							   struct kretprobe_instance *ri,
-							   struct pt_regs *regs)
+static noinline int __kprobes
+kretprobe_call_entry_handler(struct kretprobe *rp, kretprobe_handler_t handler,
+			     struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	ri->task = current;
-	if (rp->entry_handler(ri, regs))
+	if (handler(ri, regs))
 		kretprobe_put(ri, rp);
 	else
 		kretprobe_divert_return(rp, ri, regs);
 	return 0;
 }
 
+static __always_inline int kretprobe_begin_call(struct kretprobe *rp,
+						struct kretprobe_instance *ri,
+						struct pt_regs *regs)
+{
+	kretprobe_handler_t handler = READ_ONCE(rp->entry_handler);
+
+	if (handler)
+		return kretprobe_call_entry_handler(rp, handler, ri, regs);
+	kretprobe_divert_return(rp, ri, regs);
+	return 0;
+}
+
 static noinline int __kprobes kretprobe_enter_uncached(struct kretprobe *rp,
-						       struct pt_regs *regs)
+							       struct pt_regs *regs)
 {
 	struct kretprobe_instance *ri = kretprobe_take_uncached(READ_ONCE(rp->pool));
 
-	if (!ri) {
-		kretprobe_count_miss(rp);
-		return 0;
-	}
-	if (rp->entry_handler)
-		return kretprobe_call_entry_handler(rp, ri, regs);
-	kretprobe_divert_return(rp, ri, regs);
+	if (ri)
+		return kretprobe_begin_call(rp, ri, regs);
+	kretprobe_count_miss(rp);
 	return 0;
 }
 
@@ -96,10 +104,7 @@ int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 
 	if (unlikely(!ri))
 		return kretprobe_enter_uncached(rp, regs);
-	if (rp->entry_handler)
-		return kretprobe_call_entry_handler(rp, ri, regs);
-	kretprobe_divert_return(rp, ri, regs);
-	return 0;
+	return kretprobe_begin_call(rp, ri, regs);
 }
 
 /*
@@ -151,12 +156,13 @@ void __weak arch_kretprobe_fixup_return(struct pt_regs *regs, kprobe_opcode_t *c
 static void __kprobes kretprobe_call_handler(struct kretprobe *rp, struct kretprobe_instance *ri,
 					     struct pt_regs *regs)
 {
+	kretprobe_handler_t handler = rp ? READ_ONCE(rp->handler) : NULL;
 	struct kprobe *outer = kprobe_running();
 
-	if (!rp || !rp->handler)
+	if (!handler)
 		return;
 	raw_cpu_write(current_kprobe, &rp->kp);
-	rp->handler(ri, regs);
+	handler(ri, regs);
 	raw_cpu_write(current_kprobe, outer);
 }
 

@@ -28,6 +28,7 @@ int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 	/* Pairs with kretprobe_pool_drop(). */
 	struct rethook *rh = READ_ONCE(rp->rh);
 	struct rethook_node *call = rh ? rethook_try_get(rh) : NULL;
+	kretprobe_handler_t handler = READ_ONCE(rp->entry_handler);
 	struct kretprobe_instance *ri;
 
 	if (unlikely(!call)) {
@@ -38,7 +39,7 @@ int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 	ri = container_of(call, struct kretprobe_instance, node);
 	ri->rp = rp;
 	ri->task = current;
-	if (rp->entry_handler && rp->entry_handler(ri, regs))
+	if (handler && handler(ri, regs))
 		rethook_recycle(call);
 	else	/* other flags change while the probe is registered */
 		rethook_hook(call, regs, data_race(kprobe_ftrace(p)));
@@ -61,8 +62,9 @@ kretprobe_rethook_handler(struct rethook_node *call, void *data, unsigned long r
 {
 	struct kprobe *outer = kprobe_running();
 	struct kretprobe *rp = data;
+	kretprobe_handler_t handler = READ_ONCE(rp->handler);
 
-	if (!rp->handler)
+	if (!handler)
 		return;
 	if (unlikely(kprobe_handler_is_running(outer))) {
 		kretprobe_count_miss(rp);
@@ -73,7 +75,7 @@ kretprobe_rethook_handler(struct rethook_node *call, void *data, unsigned long r
 	if (!outer)
 		kprobe_busy_begin();
 	raw_cpu_write(current_kprobe, &rp->kp);
-	rp->handler(container_of(call, struct kretprobe_instance, node), regs);
+	handler(container_of(call, struct kretprobe_instance, node), regs);
 	raw_cpu_write(current_kprobe, outer);
 	if (!outer)
 		kprobe_busy_end();

@@ -22,7 +22,45 @@ static void return_is_seen(struct kunit *test)
 	EXPECT_CALL(test, place, "");
 	KUNIT_EXPECT_EQ(test, r->nmissed, 0);
 	KUNIT_EXPECT_EQ(test, r->kp.nmissed, 0);
-	KUNIT_EXPECT_EQ(test, r->maxactive, 0);
+}
+
+static int other_entry_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	if (current == kpt_tester)
+		kpt_note('1');
+	return 0;
+}
+
+static int other_return_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	if (current == kpt_tester)
+		kpt_note('2');
+	return 0;
+}
+
+static void return_handlers_change(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', place->symbol);
+	kretprobe_handler_t entry_handler = r->entry_handler, handler = r->handler;
+
+	/* Alone, and as the first of two. */
+	ASSERT_RETURN_PROBED(test, r);
+	for (int shared = 0; shared < 2; shared++) {
+		EXPECT_CALL(test, place, shared ? "srRS" : "rR");
+		WRITE_ONCE(r->entry_handler, other_entry_handler);
+		EXPECT_CALL(test, place, shared ? "s1RS" : "1R");
+		WRITE_ONCE(r->handler, other_return_handler);
+		EXPECT_CALL(test, place, shared ? "s12S" : "12");
+		WRITE_ONCE(r->entry_handler, NULL);
+		EXPECT_CALL(test, place, shared ? "s2S" : "2");
+		WRITE_ONCE(r->handler, NULL);
+		EXPECT_CALL(test, place, shared ? "sS" : "");
+		WRITE_ONCE(r->entry_handler, entry_handler);
+		WRITE_ONCE(r->handler, handler);
+		if (!shared)
+			ASSERT_RETURN_PROBED(test, kpt_return_probe('s', place->symbol));
+	}
 }
 
 static void return_handlers_are_optional(struct kunit *test)
@@ -303,6 +341,7 @@ static void replacement_returns_for_both(struct kunit *test)
 static struct kunit_case kretprobes_handlers_cases[] = {
 	KUNIT_CASE_PARAM(return_is_seen, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(return_handlers_are_optional, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(return_handlers_change, kpt_place_gen_params),
 #ifdef CONFIG_HAVE_FUNCTION_ARG_ACCESS_API
 	KUNIT_CASE_PARAM(entry_handler_gets_arguments, kpt_place_gen_params),
 #endif
