@@ -254,6 +254,48 @@ static void insn_lowers_context_level(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d->nmissed, 0);
 }
 
+/* Add HARDIRQ_OFFSET to a preemption count, and subtract it again. */
+void kprobes_test_raising(int *preempt_count);
+
+KPT_ASM_FUNCTION(kprobes_test_raising,
+		 "addl $0x10000, (" ARG1 ")\n"
+		 "subl $0x10000, (" ARG1 ")\n"
+		 RETURN);
+
+static void call_target_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+	kpt_post_handler(kp, regs, flags);
+	if (current == kpt_tester && kpt_call(TARGET) != TARGET->result)
+		kpt_note('!');
+}
+
+static void expect_own_hit_missed(struct kunit *test)
+{
+	kpt_clear_journal();
+	scoped_guard(irqsave)
+		kprobes_test_raising(&raw_cpu_ptr(&pcpu_hot)->preempt_count);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "aA");
+}
+
+/* What the handler hits is not above it, though it is above where the instruction began. */
+static void insn_raises_context_level(struct kunit *test)
+{
+	struct kprobe *a = kpt_post_probe('a', "kprobes_test_raising");
+	struct kprobe *b = kpt_probe('b', TARGET->symbol);
+
+	a->offset = ENDBR_SIZE;
+	a->post_handler = call_target_after;
+	b->flags = KPROBE_FLAG_REENTRANT;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	expect_own_hit_missed(test);
+	ASSERT_OPTIMIZED(test, b);
+	expect_own_hit_missed(test);
+	ASSERT_OPTIMIZED(test, a);
+	expect_own_hit_missed(test);
+	KUNIT_EXPECT_EQ(test, b->nmissed, 3);
+}
+
 static struct kunit_case optprobes_x86_insn_cases[] = {
 	KUNIT_CASE_PARAM(displaced_insns_do_the_same, kpt_fit_gen_params),
 	KUNIT_CASE_PARAM(displaced_insns_do_the_same_with_post_handlers, kpt_fit_gen_params),
@@ -262,6 +304,7 @@ static struct kunit_case optprobes_x86_insn_cases[] = {
 	KUNIT_CASE_PARAM(unfit_insn_keeps_its_breakpoint, kpt_unfit_gen_params),
 	KUNIT_CASE_PARAM(unfit_insn_does_the_same_with_post_handler, kpt_unfit_gen_params),
 	KUNIT_CASE(insn_lowers_context_level),
+	KUNIT_CASE(insn_raises_context_level),
 	{ }
 };
 

@@ -17,6 +17,7 @@ kprobe_ftrace_run_post(struct kprobe *kp, struct pt_regs *regs, unsigned long re
 	unsigned long next = (unsigned long)kp->addr + MCOUNT_INSN_SIZE;
 
 	regs->ip = next;
+	kprobe_begin_second_half();
 	kprobe_run_post_handlers(kp, regs);
 	return regs->ip == next ? return_ip : kprobe_detoured_ip(regs->ip);
 }

@@ -67,11 +67,20 @@ static __always_inline int kprobe_run_pre_handlers(struct kprobe *kp, struct pt_
 /* Stands for the registers from the end of the instruction on: their ip is the real one. */
 #define POST_HANDLERS_REGS	((struct pt_regs *)-1L)
 
+/*
+ * Begin the second half of a hit of kprobe_begin_hit(). The instruction may have changed the
+ * context level: post handlers hit probes on the level that it has left.
+ */
+static __always_inline void kprobe_begin_second_half(void)
+{
+	raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
+	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
+}
+
 /* Call the post handlers of the probes whose pre handlers were called. */
 static __always_inline void kprobe_run_post_handlers(struct kprobe *kp,
 						     struct pt_regs *regs)
 {
-	raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
 	if (unlikely(raw_cpu_read(kprobe_ctlblk.depth)))
 		kprobe_post_handlers_nested(kp, regs);
 	else

@@ -130,10 +130,13 @@ static __always_inline bool kprobe_post_handlers_divert(struct kprobe *kp,
  */
 static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (unlikely(kp->ainsn.run == INSN_RUN_BOOST))
+	if (unlikely(kp->ainsn.run == INSN_RUN_BOOST)) {
 		kprobe_run_without_trap(kp, regs, false);
-	else if (kprobe_run_in_place(kp, regs) && !kprobe_post_handlers_divert(kp, regs))
-		kprobe_resume_after_insn(kp, regs);
+	} else if (kprobe_run_in_place(kp, regs)) {
+		kprobe_begin_second_half();
+		if (!kprobe_post_handlers_divert(kp, regs))
+			kprobe_resume_after_insn(kp, regs);
+	}
 }
 
 /* Run the instruction, or return the copy that is to be started at the exception's end. */
@@ -241,6 +244,7 @@ noinstr void kprobe_copy_done(struct pt_regs *regs)
 	bool irqs_on = lockdep_hardirqs_enabled();
 
 	__preempt_count_add(PREEMPT_OFFSET);
+	kprobe_begin_second_half();
 	lockdep_hardirqs_off(CALLER_ADDR0);
 	if (likely(kprobe_rcu_is_watching()))
 		kprobe_complete_copy(kprobe_running(), regs, false);
@@ -278,6 +282,7 @@ static __always_inline void kprobe_handle_step_trap(struct kprobe *running,
 		kprobe_complete_copy(running, regs, true);
 	} else {
 		state = kprobe_enter_exception(regs);
+		kprobe_begin_second_half();
 		kprobe_complete_copy(running, regs, false);
 		kprobe_leave_exception(regs, state);
 	}

@@ -102,6 +102,7 @@ void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs)
 {
 	bool nested = kprobe_running();
 
+	/* As kprobe_begin_second_half() does, but the first half has ended the hit. */
 	kprobe_begin_hit(kp, POST_HANDLERS_REGS, nested);
 	kprobe_run_post_handlers(kp, regs);
 	kprobe_end_hit(nested);
