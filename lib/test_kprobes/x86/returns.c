@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Returns through the trampoline, and what is saved of a call until then. */
+#include <linux/cpufeature.h>
 #include <linux/err.h>
 #include <linux/hw_breakpoint.h>
+#include <linux/irqflags.h>
 #include <linux/kmsg_dump.h>
 #include <linux/perf_event.h>
 #include <linux/printk.h>
@@ -15,6 +17,7 @@
 #include <asm/processor-flags.h>
 
 #include "../hosts.h"
+#include "../optimize.h"
 #include "../return_probes.h"
 #include "frames.h"
 #include "registers.h"
@@ -161,6 +164,66 @@ static void return_pops_arguments(struct kunit *test)
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('s', "kprobes_test_pushing"));
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('t', "kprobes_test_popping"));
 	EXPECT_CALL(test, &pushing, "strRTS");
+}
+
+/*
+ * Call kprobes_test_frame() with AC set, as between STAC and CLAC, and add AC after the call to
+ * its result.
+ */
+u64 kprobes_test_with_ac(u64 arg);
+
+KPT_ASM_FUNCTION(kprobes_test_with_ac,
+		 "push %" _ASM_BP "\n"
+		 "mov %" _ASM_SP ", %" _ASM_BP "\n"
+		 "pushf\n"
+		 "btsl $" __stringify(X86_EFLAGS_AC_BIT) ", (%" _ASM_SP ")\n"
+		 "popf\n"
+		 "call kprobes_test_frame\n"
+		 "pushf\n"
+		 "mov (%" _ASM_SP "), %" _ASM_CX "\n"
+		 "btrl $" __stringify(X86_EFLAGS_AC_BIT) ", (%" _ASM_SP ")\n"
+		 "popf\n"
+		 "and $(1 << " __stringify(X86_EFLAGS_AC_BIT) "), %ecx\n"
+		 "add %" _ASM_CX ", %" _ASM_AX "\n"
+		 "pop %" _ASM_BP "\n"
+		 RETURN);
+
+static int see_ac_on_entry(struct test_kretprobe *p, struct kretprobe_instance *ri,
+			   struct pt_regs *regs)
+{
+	p->data |= native_save_fl() | ~regs->flags;
+	return 0;
+}
+
+static void see_ac_on_return(struct test_kretprobe *p, struct kretprobe_instance *ri,
+			     struct pt_regs *regs)
+{
+	p->data |= native_save_fl() | ~regs->flags;
+}
+
+/* SMAP is on in handlers, wherever the probed function is called. */
+static void return_handler_runs_without_ac(struct kunit *test)
+{
+	static const struct place with_ac = {
+		"kprobes_test_with_ac", kprobes_test_with_ac, kprobes_test_with_ac,
+		ARG + 1 + X86_EFLAGS_AC
+	};
+	struct kretprobe *r = kpt_return_probe('r', "kprobes_test_frame");
+	struct kretprobe *s = kpt_return_probe('s', "kprobes_test_frame");
+	struct test_kretprobe *p = kpt_test_kretprobe('r');
+
+	p->on_entry = see_ac_on_entry;
+	p->on_return = see_ac_on_return;
+	EXPECT_CALL(test, &with_ac, "");
+	ASSERT_RETURN_PROBED(test, r);
+	EXPECT_CALL(test, &with_ac, "rR");
+	ASSERT_OPTIMIZED(test, &r->kp);
+	EXPECT_CALL(test, &with_ac, "rR");
+	ASSERT_RETURN_PROBED(test, s);
+	EXPECT_CALL(test, &with_ac, "srRS");
+	if (!boot_cpu_has(X86_FEATURE_SMAP))
+		kunit_skip(test, "without SMAP, AC does not matter");
+	KUNIT_EXPECT_EQ(test, p->data & X86_EFLAGS_AC, 0);
 }
 
 /* As if another CPU unregistered the return probe while its handler runs. */
@@ -310,6 +373,7 @@ static struct kunit_case kretprobes_x86_cases[] = {
 	KUNIT_CASE(return_handler_changes_result),
 	KUNIT_CASE(tail_call_returns_once),
 	KUNIT_CASE(return_pops_arguments),
+	KUNIT_CASE(return_handler_runs_without_ac),
 	KUNIT_CASE_PARAM(handler_finds_its_return_probe, kpt_place_gen_params),
 	KUNIT_CASE(linked_instance_is_complete),
 	KUNIT_CASE_PARAM(entry_is_return_probed, kpt_place_gen_params),

@@ -30,13 +30,14 @@
 .endm
 
 /*
- * Push what PUSH_FRAME leaves of a struct pt_regs. At a return, but nowhere else, the
- * flags suit C code already.
+ * Push what PUSH_FRAME leaves of a struct pt_regs. Probed code may run between STAC and CLAC,
+ * and functions return there, too: handlers must not. At a return, but nowhere else, DF is
+ * clear.
  */
-.macro PUSH_REST clear_flags=1 unwind_hint=1
+.macro PUSH_REST clear_df=1 unwind_hint=1
 	pushl	$-1
-	.if	\clear_flags
 	ASM_CLAC
+	.if	\clear_df
 	cld
 	.endif
 	pushl	$0		/* the place of gs, which is the user's */

@@ -26,13 +26,14 @@
 #define OPCODE_CMP_AT_SP	.byte 0x48, 0x81, 0xbc, 0x24	/* cmpq $imm32, disp32(%rsp) */
 
 /*
- * Push what PUSH_FRAME leaves of a struct pt_regs. At a return, but nowhere else, the
- * flags suit C code already.
+ * Push what PUSH_FRAME leaves of a struct pt_regs. Probed code may run between STAC and CLAC,
+ * and functions return there, too: handlers must not. At a return, but nowhere else, DF is
+ * clear.
  */
-.macro PUSH_REST clear_flags=1 unwind_hint=1
+.macro PUSH_REST clear_df=1 unwind_hint=1
 	pushq	$-1
-	.if	\clear_flags
 	ASM_CLAC
+	.if	\clear_df
 	cld
 	.endif
 	PUSH_REGS unwind_hint=\unwind_hint

@@ -61,7 +61,7 @@ SYM_INNER_LABEL(__kretprobe_trampoline, SYM_L_GLOBAL)
 	UNWIND_HINT_FUNC
 	ANNOTATE_NOENDBR	/* pushed */
 	PUSH_FRAME ip=$.Lreturned
-	PUSH_REST clear_flags=0 unwind_hint=0
+	PUSH_REST clear_df=0 unwind_hint=0
 	mov	%_ASM_SP, %_ASM_ARG1
 	call	kretprobe_returned
 	POP_REST
