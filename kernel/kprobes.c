@@ -48,7 +48,8 @@ EXPORT_SYMBOL_IF_KUNIT(kprobe_text_unlock);
  * @p:		The probe.
  * @where:	The address that the probe was resolved to.
  * @site:	The site at that address, from preparation on.
- * @addr:	The address as the caller gave it, to be restored on failure.
+ * @addr:	The address as the caller gave it, to be restored on failure if it gave no
+ *		symbol.
  * @pre_handler:	The caller's pre handler, to be restored on failure.
  * @post_handler:	The caller's post handler, to be restored on failure.
  * @nmissed:	The previous count of missed hits, to be restored on failure.
@@ -307,14 +308,24 @@ static int kprobes_publish_requests(const struct kprobe_transaction *ta, struct 
 	return err;
 }
 
+/* Leave a probe that is unlinked as one that was never registered. */
+static void kprobe_forget_site(struct kprobe *p)
+{
+	p->ainsn = (struct arch_specific_insn){ };
+	INIT_LIST_HEAD(&p->list);
+}
+
 static void kprobes_restore_requests(const struct kprobe_transaction *ta)
 {
 	for (int i = 0; i < ta->num; i++) {
 		const struct kprobe_request *req = &ta->reqs[i];
 		struct kprobe *p = req->p;
 
-		INIT_LIST_HEAD(&p->list);
-		p->addr = req->addr;
+		if (kprobe_is_unlinked(p))
+			kprobe_forget_site(p);
+		/* Callers look up symbols by what is refused, as those of data. */
+		p->addr = p->symbol_name && i <= ta->good && i < ta->prepared ?
+			  (kprobe_opcode_t *)req->where.addr : req->addr;
 		p->pre_handler = req->pre_handler;
 		p->post_handler = req->post_handler;
 		p->nmissed = req->nmissed;
@@ -475,7 +486,8 @@ EXPORT_SYMBOL_GPL(register_kprobes);
  *	and clears the rest.
  *
  * Context: Process context. May sleep. The handlers may run before it returns.
- * Return: 0 on success. On failure nothing has changed:
+ * Return: 0 on success. On failure nothing has changed, but for @addr: it is what the symbol
+ *	was found to be, and must be cleared before another attempt.
  *	-EINVAL if @symbol_name and @addr are both given, or neither; if the address
  *	is not in the text of the kernel or of a module, or must not be probed;
  *	if @p is already registered;

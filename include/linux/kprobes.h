@@ -94,7 +94,7 @@ typedef int (*kprobe_break_handler_t)(struct kprobe *p, struct pt_regs *regs);
  * @list:	Linked while the probe is registered, and only then.
  * @nmissed:	The number of hits at which its handlers were not called.
  * @addr:	The probed address. May be given instead of @symbol_name, and is
- *		set by registration.
+ *		set by registration, also by one that fails after it has found the symbol.
  * @symbol_name: The probed function, or NULL.
  * @offset:	Offset of the probed instruction from @symbol_name or @addr in bytes.
  * @opcode:	The first unit of the displaced instruction.

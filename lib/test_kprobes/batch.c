@@ -134,6 +134,8 @@ static void first_error_of_a_batch_is_returned(struct kunit *test)
 				continue;
 			all[1] = bad_probe('b', &bad[i]);
 			all[2] = bad_probe('c', &bad[j]);
+			for (unsigned int k = 0; k < ARRAY_SIZE(all); k++)
+				all[k]->addr = NULL;
 			KUNIT_EXPECT_EQ_MSG(test, register_kprobes(all, 3), bad[i].err,
 					    "%s, then %s", bad[i].desc, bad[j].desc);
 		}

@@ -58,11 +58,16 @@ static void fill(struct kprobe *p)
 	p->flags |= KPROBE_FLAG_DISABLED;	/* so random handlers are not called */
 }
 
-/* The links may differ: they are what says that the probe is not registered. */
+/*
+ * The links may differ: they are what says that the probe is not registered. If its symbol was
+ * found, @addr has the address of that.
+ */
 static bool is_untouched(const struct kprobe *p, struct kprobe *given)
 {
 	given->list = p->list;
 	given->hlist = p->hlist;
+	if (given->symbol_name && !given->addr)
+		given->addr = p->addr;
 	return !memcmp(p, given, sizeof(*p)) && !kpt_is_linked(p);
 }
 

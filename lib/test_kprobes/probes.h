@@ -72,7 +72,10 @@ void kpt_end_test(struct kunit *test);
 
 #define ASSERT_REGISTERED(test, kp)	KUNIT_ASSERT_EQ(test, register_kprobe(kp), 0)
 
-/* @kp is not registered, and is what @given was before. */
+/*
+ * @kp is not registered, and is what @given was before. If it has a symbol that was found, @addr
+ * has the address of that: it is cleared.
+ */
 #define EXPECT_UNTOUCHED(test, kp, given)	\
 	kpt_expect_untouched(test, kp, given, __LINE__)
 
@@ -83,8 +86,8 @@ void kpt_end_test(struct kunit *test);
 void kpt_expect_call(struct kunit *test, const struct place *place, const char *events,
 		     int line);
 void kpt_expect_calls(struct kunit *test, const char * const *events, int line);
-void kpt_expect_untouched(struct kunit *test, const struct kprobe *kp,
-			  const struct kprobe *given, int line);
+void kpt_expect_untouched(struct kunit *test, struct kprobe *kp, const struct kprobe *given,
+			  int line);
 void kpt_expect_refused(struct kunit *test, struct kprobe *kp, int err, int line);
 
 #endif /* _TEST_KPROBES_PROBES_H */

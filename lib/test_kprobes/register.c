@@ -52,6 +52,28 @@ static void data_is_not_probed(struct kunit *test)
 	EXPECT_REFUSED(test, a, err);
 }
 
+/* Modules find data by it. */
+static void refused_probe_has_address_of_symbol(struct kunit *test)
+{
+	bool data = IS_ENABLED(CONFIG_KALLSYMS_ALL);
+	struct kprobe *all[] = {
+		kpt_probe('a', TARGET->symbol), kpt_probe('b', "kprobes_test_blacklisted"),
+		kpt_probe('c', OTHER_TARGET->symbol), kpt_probe('d', "jiffies"),
+	};
+
+	KUNIT_EXPECT_EQ(test, register_kprobe(all[3]), data ? -EINVAL : -ENOENT);
+	KUNIT_EXPECT_PTR_EQ(test, (void *)all[3]->addr, data ? (void *)&jiffies : NULL);
+	KUNIT_EXPECT_EQ(test, register_kprobe(all[3]), data ? -EINVAL : -ENOENT);
+
+	KUNIT_EXPECT_EQ(test, register_kprobes(all, 3), -EINVAL);
+	KUNIT_EXPECT_EQ(test, (void *)all[0]->addr - kpt_text(TARGET) < TEXT_BYTES, true);
+	KUNIT_EXPECT_TRUE(test, kpt_is_in((unsigned long)all[1]->addr, all[1]->symbol_name));
+	KUNIT_EXPECT_NULL(test, all[2]->addr);
+	EXPECT_REFUSED(test, all[0], -EINVAL);	/* it has a symbol and an address */
+	all[0]->addr = NULL;
+	ASSERT_REGISTERED(test, all[0]);
+}
+
 /**
  * struct forbidden_symbol - A function of the kernel that must not be probed
  * @name:	The function's symbol.
@@ -276,6 +298,7 @@ static struct kunit_case kprobes_register_cases[] = {
 	KUNIT_CASE(symbol_must_exist),
 	KUNIT_CASE(address_must_have_a_symbol),
 	KUNIT_CASE(data_is_not_probed),
+	KUNIT_CASE(refused_probe_has_address_of_symbol),
 	KUNIT_CASE_PARAM(forbidden_symbol_is_not_probed, forbidden_symbol_gen_params),
 	KUNIT_CASE_PARAM(blacklisted_function_is_not_probed, blacklisted_gen_params),
 	KUNIT_CASE(kernel_init_text_is_not_probed),

@@ -92,7 +92,7 @@ void kpt_set_stale_return_results(struct kretprobe *rp)
 	rp->nmissed = 1815;
 }
 
-void kpt_expect_return_untouched(struct kunit *test, const struct kretprobe *rp,
+void kpt_expect_return_untouched(struct kunit *test, struct kretprobe *rp,
 				 const struct kretprobe *given, int line)
 {
 	kpt_expect_untouched(test, &rp->kp, &given->kp, line);

@@ -71,7 +71,7 @@ void kpt_end_return_test(struct kunit *test);
 
 #define ASSERT_RETURN_PROBED(test, rp)	KUNIT_ASSERT_EQ(test, register_kretprobe(rp), 0)
 
-/* @rp is not registered, and is what @given was before. */
+/* @rp is not registered, and is what @given was before, see EXPECT_UNTOUCHED(). */
 #define EXPECT_RETURN_UNTOUCHED(test, rp, given)	\
 	kpt_expect_return_untouched(test, rp, given, __LINE__)
 
@@ -79,7 +79,7 @@ void kpt_end_return_test(struct kunit *test);
 #define EXPECT_RETURN_REFUSED(test, rp, err)		\
 	kpt_expect_return_refused(test, rp, err, __LINE__)
 
-void kpt_expect_return_untouched(struct kunit *test, const struct kretprobe *rp,
+void kpt_expect_return_untouched(struct kunit *test, struct kretprobe *rp,
 				 const struct kretprobe *given, int line);
 void kpt_expect_return_refused(struct kunit *test, struct kretprobe *rp, int err, int line);
 

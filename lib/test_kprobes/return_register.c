@@ -210,6 +210,8 @@ static void first_error_of_a_return_batch_is_returned(struct kunit *test)
 				continue;
 			all[1] = bad_return_probe('s', &bad[i]);
 			all[2] = bad_return_probe('t', &bad[j]);
+			for (unsigned int k = 0; k < ARRAY_SIZE(all); k++)
+				all[k]->kp.addr = NULL;
 			KUNIT_EXPECT_EQ_MSG(test, register_kretprobes(all, 3), bad[i].err,
 					    "%s, then %s", bad[i].desc, bad[j].desc);
 		}
@@ -231,6 +233,7 @@ static void refused_return_probe_leaves_no_instances(struct kunit *test)
 	kpt_clear_journal();
 	KUNIT_EXPECT_EQ(test, register_kretprobes(both, 2), -EINVAL);
 	KUNIT_EXPECT_STREQ(test, kpt_journal, "aabb");
+	r->kp.addr = NULL;
 	ASSERT_RETURN_PROBED(test, r);
 	KUNIT_EXPECT_STREQ(test, kpt_journal, "aabba");
 	unregister_kretprobe(r);
