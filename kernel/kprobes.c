@@ -378,8 +378,17 @@ int kprobes_check_call(const struct kprobe *first, int num)
 	return kprobes_must_not_wait() ? refusals_add(first, -EDEADLK, NULL) : 0;
 }
 
+/* No handler runs any more. An array may name the probe twice, or it is registered again. */
+static void kprobe_finish_unlinking(struct kprobe *p, bool unregistering)
+{
+	if (kprobe_is_unlinked(p))
+		kprobe_forget_site(p);
+	else if (unregistering && list_empty(&p->list))
+		p->addr = NULL;
+}
+
 /* A hit may still be at a probe that was unlinked, and follow its links. */
-static void kprobes_finish_unlinking(struct kprobe **kps, int num)
+static void kprobes_finish_unlinking(struct kprobe **kps, int num, bool unregistering)
 {
 	bool found = false;
 
@@ -389,8 +398,8 @@ static void kprobes_finish_unlinking(struct kprobe **kps, int num)
 		return;
 	kprobes_wait_for_handlers();
 	for (int i = 0; i < num; i++)
-		if (kps[i] && kprobe_is_unlinked(kps[i]))
-			INIT_LIST_HEAD(&kps[i]->list);
+		if (kps[i])
+			kprobe_finish_unlinking(kps[i], unregistering);
 }
 
 /**
@@ -415,7 +424,7 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 	if (!reqs)
 		return refusals_add(kps[0], -ENOMEM, NULL);
 
-	kprobes_finish_unlinking(kps, num);
+	kprobes_finish_unlinking(kps, num, false);
 	ta.reqs = reqs;
 	err = kprobes_run_transaction(kps, &ta);
 	if (!err)
@@ -557,7 +566,8 @@ static void kprobes_drop(struct kprobe **kps, int num)
 
 /**
  * unregister_kprobes() - Unregister several probes
- * @kps: The probes. The call clears @addr of a probe that is not registered.
+ * @kps: The probes. The call clears @addr of a probe that is not registered, or that the
+ *	array names twice.
  * @num: The number of probes. Nothing is done if it is not positive.
  *
  * A NULL pointer in the array is passed over.
@@ -589,7 +599,7 @@ void unregister_kprobes(struct kprobe **kps, int num)
 		}
 		kprobes_apply_removal(&batch);
 	}
-	kprobes_finish_unlinking(kps, num);
+	kprobes_finish_unlinking(kps, num, true);
 }
 EXPORT_SYMBOL_GPL(unregister_kprobes);
 

@@ -322,6 +322,18 @@ void kretprobe_pool_put(struct kretprobe *rp);
 void kretprobe_pool_drop(struct kretprobe *rp);
 void kretprobe_pools_release(void);
 
+#ifdef CONFIG_KRETPROBE_ON_RETHOOK
+static inline bool kretprobe_has_pool(const struct kretprobe *rp)
+{
+	return rp->rh;
+}
+#else
+static inline bool kretprobe_has_pool(const struct kretprobe *rp)
+{
+	return rp->pool;
+}
+#endif
+
 static inline bool is_return_probe(const struct kprobe *p)
 {
 	return p->pre_handler == kretprobe_entered;

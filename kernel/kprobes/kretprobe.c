@@ -177,14 +177,17 @@ int register_kretprobe(struct kretprobe *rp)
 }
 EXPORT_SYMBOL_GPL(register_kretprobe);
 
-/* Moves the probes that were registered to the front of @kps. Returns their number. */
+/*
+ * Moves the probes that were registered to the front of @kps, those that it names twice, too.
+ * Returns their number.
+ */
 static int kretprobes_unregister_entries(struct kprobe **kps, int num)
 {
 	int found = 0;
 
 	unregister_kprobes(kps, num);
 	for (int i = 0; i < num; i++)
-		if (kps[i] && kps[i]->addr)
+		if (kps[i] && kretprobe_has_pool(kretprobe_of(kps[i])))
 			kps[found++] = kps[i];
 	return found;
 }

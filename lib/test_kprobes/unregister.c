@@ -32,9 +32,8 @@ static void unregistered_probe_is_ignored(struct kunit *test)
 	EXPECT_CALL(test, place, "");
 	KUNIT_EXPECT_FALSE(test, kpt_is_linked(b));
 	KUNIT_EXPECT_FALSE(test, kpt_is_linked(c));
-	KUNIT_EXPECT_NOT_NULL(test, b->addr);
-	unregister_kprobe(b);
-	KUNIT_EXPECT_NULL(test, b->addr);
+	KUNIT_EXPECT_NOT_NULL(test, c->addr);
+	KUNIT_EXPECT_NULL(test, b->addr);	/* the second time it was not registered */
 }
 
 /*
@@ -78,6 +77,26 @@ static void hole_in_array_is_passed_over(struct kunit *test)
 	unregister_kprobes(all, ARRAY_SIZE(all));
 	KUNIT_EXPECT_FALSE(test, kpt_is_linked(a));
 	EXPECT_CALL(test, TARGET, "");
+}
+
+static void probe_is_unregistered_twice(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol), *all[] = { a, a };
+
+	for (int i = 0; i < 2; i++) {
+		ASSERT_REGISTERED(test, a);
+		KUNIT_EXPECT_NOT_NULL(test, a->addr);
+		if (i) {
+			unregister_kprobes(all, ARRAY_SIZE(all));
+		} else {
+			unregister_kprobe(a);
+			KUNIT_EXPECT_NOT_NULL(test, a->addr);
+			unregister_kprobe(a);
+		}
+		KUNIT_EXPECT_NULL(test, a->addr);
+		KUNIT_EXPECT_FALSE(test, kpt_is_linked(a));
+		EXPECT_CALL(test, TARGET, "");
+	}
 }
 
 static int linger_before(struct kprobe *kp, struct pt_regs *regs)
@@ -131,6 +150,7 @@ static struct kunit_case kprobes_unregister_cases[] = {
 	KUNIT_CASE_PARAM(unregistering_waits_for_handlers, kpt_place_gen_params),
 	KUNIT_CASE(empty_batch_is_ignored),
 	KUNIT_CASE(hole_in_array_is_passed_over),
+	KUNIT_CASE(probe_is_unregistered_twice),
 	{ }
 };
 

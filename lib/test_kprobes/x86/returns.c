@@ -246,6 +246,20 @@ static void handler_finds_its_return_probe(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kpt_test_kretprobe('r')->data, (unsigned long)r);
 }
 
+static void return_probe_is_unregistered_twice(struct kunit *test)
+{
+	struct kretprobe *r = kpt_return_probe('r', TARGET->symbol), *all[] = { r, r };
+
+	for (int i = 0; i < 2; i++) {
+		ASSERT_RETURN_PROBED(test, r);
+		EXPECT_CALL(test, TARGET, "rR");
+		unregister_kretprobes(all, ARRAY_SIZE(all));
+		KUNIT_EXPECT_NULL(test, r->kp.addr);
+		KUNIT_EXPECT_NULL(test, r->pool);
+		EXPECT_CALL(test, TARGET, "");
+	}
+}
+
 /* The entry is at offset 0, or after ENDBR. */
 static void entry_is_return_probed(struct kunit *test)
 {
@@ -375,6 +389,7 @@ static struct kunit_case kretprobes_x86_cases[] = {
 	KUNIT_CASE(return_pops_arguments),
 	KUNIT_CASE(return_handler_runs_without_ac),
 	KUNIT_CASE_PARAM(handler_finds_its_return_probe, kpt_place_gen_params),
+	KUNIT_CASE(return_probe_is_unregistered_twice),
 	KUNIT_CASE(linked_instance_is_complete),
 	KUNIT_CASE_PARAM(entry_is_return_probed, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(printed_trace_shows_the_caller, kpt_host_gen_params),
