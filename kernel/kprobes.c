@@ -290,6 +290,7 @@ static void kprobes_link_requests(const struct kprobe_transaction *ta)
 		p->nmissed = 0;
 		p->addr = site->kp.addr;
 		p->opcode = site->kp.opcode;
+		p->ainsn = site->kp.ainsn;
 		p->flags &= KPROBE_FLAG_DISABLED | KPROBE_FLAG_REENTRANT;
 		p->flags |= req->where.flags | (site->kp.flags & KPROBE_FLAG_OPTIMIZED);
 		kprobe_link(p, site);

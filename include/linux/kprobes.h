@@ -102,7 +102,8 @@ typedef int (*kprobe_break_handler_t)(struct kprobe *p, struct pt_regs *regs);
  * @post_handler: Called after the instruction, or NULL.
  * @fault_handler: Called when the instruction or a handler faults, or NULL.
  * @break_handler: Called when a handler executes a breakpoint, or NULL.
- * @ainsn:	The architecture's copy of the instruction, in a site only.
+ * @ainsn:	The architecture's copy of the instruction, in a site. In a registered probe
+ *		as it was in the site then, for callers to read.
  * @flags:	KPROBE_FLAG_*. A caller may set only KPROBE_FLAG_DISABLED and
  *		KPROBE_FLAG_REENTRANT before registration.
  *

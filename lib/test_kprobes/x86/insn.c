@@ -9,6 +9,7 @@
 #include <asm/segment.h>
 #include <asm/vsyscall.h>
 
+#include "frames.h"
 #include "snippets.h"
 
 static void insn_does_the_same(struct kunit *test)
@@ -170,6 +171,23 @@ static void vsyscall_page_is_not_probed(struct kunit *test)
 	EXPECT_REFUSED(test, a, IS_ENABLED(CONFIG_X86_VSYSCALL_EMULATION) ? -EINVAL : -ENOENT);
 }
 
+/* A caller may look at the copy of the instruction. */
+static void caller_finds_copy(struct kunit *test)
+{
+	struct kprobe *a = kpt_frame_probe('a', 0), *b = kpt_frame_probe('b', 0);
+	const u8 *text = (const u8 *)kpt_address(kprobes_test_frame) + a->offset;
+	u8 push = *text;
+
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	KUNIT_ASSERT_NOT_NULL(test, a->ainsn.insn);
+	KUNIT_EXPECT_EQ(test, *a->ainsn.insn, push);
+	KUNIT_EXPECT_PTR_EQ(test, a->ainsn.insn, b->ainsn.insn);
+	unregister_kprobe(a);
+	KUNIT_EXPECT_NULL(test, a->ainsn.insn);
+	KUNIT_EXPECT_EQ(test, *b->ainsn.insn, push);
+}
+
 static struct kunit_case kprobes_x86_insn_cases[] = {
 	KUNIT_CASE_PARAM(insn_does_the_same, kpt_snippet_gen_params),
 	KUNIT_CASE_PARAM(skipped_insn_does_the_same, kpt_snippet_gen_params),
@@ -178,6 +196,7 @@ static struct kunit_case kprobes_x86_insn_cases[] = {
 	KUNIT_CASE(unprobeable_insn_is_refused),
 	KUNIT_CASE(load_with_zero_padding_is_not_probed),
 	KUNIT_CASE(vsyscall_page_is_not_probed),
+	KUNIT_CASE(caller_finds_copy),
 	{ }
 };
 
