@@ -29,14 +29,17 @@ typedef int (*kretprobe_handler_t)(struct kretprobe_instance *ri, struct pt_regs
  * @entry_handler: Called at its entry; non-zero: the call is not followed.
  * @maxactive:	The maximum number of calls in flight. If it is 0 or less, instances
  *		are allocated as they are needed, until there are a million, and
- *		calls are missed if their number grows faster. With CONFIG_KRETPROBE_ON_RETHOOK
- *		the number is fixed then, too.
+ *		calls are missed if their number grows faster. Registration then sets it to
+ *		the number at first. With CONFIG_KRETPROBE_ON_RETHOOK the number is fixed
+ *		then, too.
  * @nmissed:	The number of calls that were missed for lack of an instance, or since
  *		a handler ran when they returned.
  * @data_size:	Size in bytes of the private data of each call in flight, at most
  *		KRETPROBE_MAX_DATA_SIZE.
  * @rh:		The instances, with CONFIG_KRETPROBE_ON_RETHOOK.
  * @pool:	The instances.
+ * @chosen:	What @maxactive was set to by registration, or 0. As long as it is the same,
+ *		another registration finds that there was none.
  */
 struct kretprobe {
 	struct kprobe kp;
@@ -50,6 +53,7 @@ struct kretprobe {
 #else
 	struct kretprobe_pool *pool;
 #endif
+	int chosen;
 };
 
 #define KRETPROBE_MAX_DATA_SIZE	4096

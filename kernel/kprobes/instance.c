@@ -207,7 +207,7 @@ static unsigned int kretprobe_wanted_instances(const struct kretprobe *rp)
 
 /**
  * kretprobe_pool_create() - Allocate the instances of a return probe
- * @rp: The return probe. Its @pool is set.
+ * @rp: The return probe. Its @pool is set; its @maxactive, too, if there is none.
  *
  * Context: Process context. May sleep.
  * Return: 0, or -ENOMEM, also if @maxactive is too large.
@@ -215,22 +215,25 @@ static unsigned int kretprobe_wanted_instances(const struct kretprobe *rp)
 int kretprobe_pool_create(struct kretprobe *rp)
 {
 	struct kretprobe_pool *pool = kzalloc(sizeof(*pool), GFP_KERNEL);
+	unsigned int count = kretprobe_wanted_instances(rp);
 	int err = -ENOMEM;
 
 	if (!pool)
 		return -ENOMEM;
 	pool->rp = rp;
-	pool->adaptive = rp->maxactive <= 0;
+	pool->adaptive = rp->maxactive <= 0 || rp->maxactive == rp->chosen;
 	pool->data_size = rp->data_size;
 	refcount_set(&pool->users, 1);
 	pool->cache = alloc_percpu(struct kretprobe_instance *);
 	if (pool->cache)
-		err = kretprobe_pool_add_chunk(pool, kretprobe_wanted_instances(rp));
+		err = kretprobe_pool_add_chunk(pool, count);
 	if (err) {
 		kretprobe_pool_unref(pool);
 		return -ENOMEM;
 	}
 	rp->pool = pool;
+	rp->maxactive = count;
+	rp->chosen = pool->adaptive ? count : 0;
 	return 0;
 }
 

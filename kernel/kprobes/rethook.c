@@ -83,7 +83,7 @@ kretprobe_rethook_handler(struct rethook_node *call, void *data, unsigned long r
 
 /**
  * kretprobe_pool_create() - Allocate the instances of a return probe
- * @rp: The return probe. Its @rh is set.
+ * @rp: The return probe. Its @rh is set; its @maxactive, too, if there is none.
  *
  * Context: Process context. May sleep.
  * Return: 0, or -ENOMEM, also if @maxactive is too large.
@@ -98,6 +98,7 @@ int kretprobe_pool_create(struct kretprobe *rp)
 	if (IS_ERR(rh))
 		return -ENOMEM;
 	rp->rh = rh;
+	rp->maxactive = count;
 	return 0;
 }
 

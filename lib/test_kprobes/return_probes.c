@@ -96,6 +96,10 @@ void kpt_expect_return_untouched(struct kunit *test, struct kretprobe *rp,
 				 const struct kretprobe *given, int line)
 {
 	kpt_expect_untouched(test, &rp->kp, &given->kp, line);
+	if (given->maxactive <= 0) {
+		rp->maxactive = given->maxactive;
+		rp->chosen = given->chosen;
+	}
 	KUNIT_EXPECT_MEMEQ_MSG(test, (const void *)rp + sizeof(rp->kp),
 			       (const void *)given + sizeof(rp->kp),
 			       sizeof(*rp) - sizeof(rp->kp), "at line %d", line);

@@ -246,6 +246,24 @@ static void handler_finds_its_return_probe(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kpt_test_kretprobe('r')->data, (unsigned long)r);
 }
 
+/* If there is none, a number is chosen, which does not keep the pool from growing. */
+static void maxactive_is_seen(struct kunit *test)
+{
+	int initial = kpt_initial_instances(), given[] = { initial, 0, 3, -1 };
+	struct kretprobe *r = kpt_return_probe('r', TARGET->symbol);
+
+	for (int i = 0; i < 2 * ARRAY_SIZE(given); i++) {
+		r->kp.addr = NULL;
+		if (i % 2 == 0)
+			r->maxactive = given[i / 2];
+		ASSERT_RETURN_PROBED(test, r);
+		KUNIT_EXPECT_EQ(test, r->maxactive, given[i / 2] > 0 ? given[i / 2] : initial);
+		KUNIT_EXPECT_EQ(test, r->pool->adaptive, given[i / 2] <= 0);
+		EXPECT_CALL(test, TARGET, "rR");
+		unregister_kretprobe(r);
+	}
+}
+
 static void return_probe_is_unregistered_twice(struct kunit *test)
 {
 	struct kretprobe *r = kpt_return_probe('r', TARGET->symbol), *all[] = { r, r };
@@ -389,6 +407,7 @@ static struct kunit_case kretprobes_x86_cases[] = {
 	KUNIT_CASE(return_pops_arguments),
 	KUNIT_CASE(return_handler_runs_without_ac),
 	KUNIT_CASE_PARAM(handler_finds_its_return_probe, kpt_place_gen_params),
+	KUNIT_CASE(maxactive_is_seen),
 	KUNIT_CASE(return_probe_is_unregistered_twice),
 	KUNIT_CASE(linked_instance_is_complete),
 	KUNIT_CASE_PARAM(entry_is_return_probed, kpt_place_gen_params),
