@@ -636,6 +636,10 @@ static int kprobe_set_disabled(struct kprobe *p, struct kprobe_site *site, u32 d
 		return 0;
 	WRITE_ONCE(p->flags, p->flags ^ KPROBE_FLAG_DISABLED);
 	site_add_to_batch(site, &batch);
+	if (disabled) {
+		kprobes_apply_removal(&batch);
+		return 0;
+	}
 	err = kprobes_apply(&batch);
 	if (err) {
 		WRITE_ONCE(p->flags, p->flags ^ KPROBE_FLAG_DISABLED);

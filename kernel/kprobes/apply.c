@@ -9,6 +9,9 @@
 #include "internal.h"
 
 #include <linux/kprobes_hit.h>
+#include <linux/minmax.h>
+
+#include <kunit/visibility.h>
 
 /*
  * The debugfs knob "enabled". Written under kprobe_mutex; kprobes_enabled() reads it
@@ -99,15 +102,7 @@ static void site_update_idle(struct kprobe_site *site)
 	}
 }
 
-/**
- * kprobes_apply() - Patch the sites of a batch whose text does not match their probes
- * @batch: Sites, linked by their @batch. Empty on success.
- *
- * Context: Process context, kprobe_mutex held.
- * Return: 0; or -ENOMEM or an error of ftrace: then no further site has been armed, and
- *	the caller must restore the probes and pass @batch to kprobes_apply_removal().
- */
-int kprobes_apply(struct list_head *batch)
+static int kprobes_apply_to(struct list_head *batch, bool may_arm)
 {
 	struct kprobe_site *site, *next;
 	LIST_HEAD(to_disarm);
@@ -119,7 +114,7 @@ int kprobes_apply(struct list_head *batch)
 
 		site_update_handlers(site);
 		if (site->state != SITE_GONE && site_should_be_armed(site)) {
-			if (!armed || ftrace_site_needs_rearm(site))
+			if (may_arm && (!armed || ftrace_site_needs_rearm(site)))
 				list_move_tail(&site->batch, &to_arm);
 		} else if (armed) {
 			list_move_tail(&site->batch, &to_disarm);
@@ -146,16 +141,29 @@ int kprobes_apply(struct list_head *batch)
 }
 
 /**
+ * kprobes_apply() - Patch the sites of a batch whose text does not match their probes
+ * @batch: Sites, linked by their @batch. Empty on success.
+ *
+ * Context: Process context, kprobe_mutex held.
+ * Return: 0; or -ENOMEM or an error of ftrace: then no further site has been armed, and
+ *	the caller must restore the probes and pass @batch to kprobes_apply_removal().
+ */
+int kprobes_apply(struct list_head *batch)
+{
+	return kprobes_apply_to(batch, true);
+}
+
+/**
  * kprobes_apply_removal() - Patch the sites of a batch after probes have left them
- * @batch: Sites, linked by their @batch. The remaining probes require no site to be
- *	armed. Empty afterwards.
+ * @batch: Sites, linked by their @batch. Empty afterwards.
+ *
+ * It arms no site, also none that kprobes_set_enabled() could not arm.
  *
  * Context: Process context, kprobe_mutex held.
  */
 void kprobes_apply_removal(struct list_head *batch)
 {
-	if (WARN_ON_ONCE(kprobes_apply(batch)))
-		sites_leave_batch(batch);
+	kprobes_apply_to(batch, false);
 }
 
 /**
@@ -182,34 +190,75 @@ bool kprobes_enabled(void)
 	return READ_ONCE(all_enabled);
 }
 
+/*
+ * Arm or disarm @size sites from @site on, all or none. Returns the number of sites that there
+ * were; @site is set to the one after them.
+ */
+static unsigned int kprobes_apply_some(struct kprobe_site **site, unsigned int size, int *err)
+{
+	unsigned int n = 0;
+	LIST_HEAD(batch);
+
+	for (; *site && n < size; n++, *site = site_next(*site))
+		site_add_to_batch(*site, &batch);
+	*err = kprobes_apply(&batch);
+	sites_leave_batch(&batch);
+	return n;
+}
+
+/*
+ * Arm all sites but those that cannot be armed. A batch with one of them is halved until it
+ * has no other site.
+ */
+static int kprobes_arm_all(void)
+{
+	struct kprobe_site *site = site_first_from(0), *first;
+	unsigned int size = UINT_MAX, n, failed = 0;
+	int err, last_err = 0;
+
+	for (first = site; first; first = site) {
+		n = kprobes_apply_some(&site, size, &err);
+		if (!err) {
+			size = n > UINT_MAX / 2 ? UINT_MAX : 2 * n;
+		} else if (n > 1) {
+			size = n / 2;
+			site = first;
+		} else {
+			pr_warn("%pS is not armed: %pe\n", first->kp.addr, ERR_PTR(err));
+			last_err = err;
+			failed++;
+		}
+	}
+	if (failed)
+		pr_warn("armed all enabled probes but those at %u addresses\n", failed);
+	else
+		pr_info("armed all enabled probes\n");
+	return last_err;
+}
+
 /**
  * kprobes_set_enabled() - Set the debugfs knob "enabled"
  * @on: True to arm all enabled probes, false to disarm all probes.
  *
  * Context: Process context. May sleep.
- * Return: 0, or -ENOMEM or an error of ftrace with nothing changed.
+ * Return: 0; or -ENOMEM or an error of ftrace for some probes, which the log names: all others
+ *	have been armed. Another call tries these again, as does one that enables or registers
+ *	a probe there.
  */
 int kprobes_set_enabled(bool on)
 {
 	struct kprobe_site *site;
-	LIST_HEAD(batch);
 	int err;
 
 	guard(mutex)(&kprobe_mutex);
-	if (all_enabled == on)
+	if (!on && !all_enabled)
 		return 0;
 	WRITE_ONCE(all_enabled, on);
-	for (site = site_first_from(0); site; site = site_next(site))
-		site_add_to_batch(site, &batch);
-	err = kprobes_apply(&batch);
-	if (err) {
-		WRITE_ONCE(all_enabled, !on);
-		kprobes_apply_removal(&batch);
-		return err;
-	}
 	if (on)
-		pr_info("armed all enabled probes\n");
-	else
-		pr_info("disarmed all probes: write 1 to debugfs kprobes/enabled to arm them\n");
-	return 0;
+		return kprobes_arm_all();
+	site = site_first_from(0);
+	kprobes_apply_some(&site, UINT_MAX, &err);
+	pr_info("disarmed all probes: write 1 to debugfs kprobes/enabled to arm them\n");
+	return err;
 }
+EXPORT_SYMBOL_IF_KUNIT(kprobes_set_enabled);

@@ -3,6 +3,8 @@
  * Arming that fails: a probe with a post handler may change the path, and ftrace allows
  * only one ftrace_ops that does so at a function.
  */
+#include "../../kernel/kprobes/internal.h"
+
 #include <linux/ftrace.h>
 #include <linux/slab.h>
 
@@ -132,10 +134,50 @@ static void ipmodify_ops_is_allowed_where_a_probe_was(struct kunit *test)
 	kpt_unblock_arming(test);
 }
 
+static void switch_on(void *unused)
+{
+	kprobes_set_enabled(true);
+}
+
+/* One address that cannot be armed does not keep others from being armed. */
+static void knob_arms_what_can_be_armed(struct kunit *test)
+{
+	struct kprobe *a = kpt_post_probe('a', TRACED->symbol);
+	struct kprobe *b = kpt_probe('b', TARGET->symbol);
+	struct kprobe *c = kpt_probe('c', OTHER_TARGET->symbol);
+	struct kprobe *d = kpt_post_probe('d', OTHER_TRACED->symbol);
+	struct kprobe *f = kpt_probe('f', TRACED->symbol);
+	struct kprobe *all[] = { a, b, c, d };
+
+	f->flags = KPROBE_FLAG_DISABLED;
+	KUNIT_ASSERT_EQ(test, register_kprobes(all, ARRAY_SIZE(all)), 0);
+	ASSERT_REGISTERED(test, f);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, switch_on, NULL), 0);
+	KUNIT_EXPECT_EQ(test, kprobes_set_enabled(false), 0);
+	EXPECT_CALLS(test, "", "", "", "");
+	kpt_block_arming(test, TRACED);
+	KUNIT_EXPECT_EQ(test, kprobes_set_enabled(true), -EBUSY);
+	EXPECT_CALLS(test, "b", "", "c", "dD");
+
+	/* What needs nothing to be armed there succeeds. */
+	KUNIT_EXPECT_EQ(test, enable_kprobe(f), -EBUSY);
+	KUNIT_EXPECT_EQ(test, disable_kprobe(f), 0);
+	unregister_kprobe(f);
+	f->addr = NULL;
+	EXPECT_REFUSED(test, f, -EBUSY);
+	KUNIT_EXPECT_EQ(test, kprobes_set_enabled(true), -EBUSY);
+	EXPECT_CALLS(test, "b", "", "c", "dD");
+
+	kpt_unblock_arming(test);
+	KUNIT_EXPECT_EQ(test, kprobes_set_enabled(true), 0);
+	EXPECT_CALLS(test, "b", "aA", "c", "dD");
+}
+
 static struct kunit_case kprobes_arming_cases[] = {
 	KUNIT_CASE(arming_fails),
 	KUNIT_CASE(only_post_handlers_exclude_ipmodify_ops),
 	KUNIT_CASE(ipmodify_ops_is_allowed_where_a_probe_was),
+	KUNIT_CASE(knob_arms_what_can_be_armed),
 	{ }
 };
 
