@@ -19,7 +19,7 @@
  */
 static bool all_enabled = true;
 
-static notrace bool __kprobes site_should_be_armed(struct kprobe_site *site)
+static bool __kprobes site_should_be_armed(struct kprobe_site *site)
 {
 	struct kprobe *p;
 
@@ -51,7 +51,7 @@ static __always_inline bool site_has_post_handler(const struct kprobe_site *site
  * have been linked. list_add_rcu() does not order that, only what is before it. A hit sees
  * the other fields in any order.
  */
-static notrace void __kprobes site_update_handlers(struct kprobe_site *site)
+static void __kprobes site_update_handlers(struct kprobe_site *site)
 {
 	struct kprobe *called = &site->kp;
 

@@ -50,7 +50,7 @@ static __always_inline bool kprobe_links_trylock(unsigned long *flags)
  * Context: Process context.
  * Return: What is to be passed to kprobe_links_unlock().
  */
-notrace unsigned long __kprobes kprobe_links_lock(void)
+unsigned long __kprobes kprobe_links_lock(void)
 {
 	unsigned long flags = 0;
 
@@ -59,7 +59,7 @@ notrace unsigned long __kprobes kprobe_links_lock(void)
 }
 
 /* kprobe_links_unlock() - Let probes be unlinked again; @flags is from kprobe_links_lock() */
-notrace void __kprobes kprobe_links_unlock(unsigned long flags)
+void __kprobes kprobe_links_unlock(unsigned long flags)
 {
 	raw_atomic_set_release(&links_holder, 0);
 	local_irq_restore(flags);
@@ -117,7 +117,7 @@ static struct kprobe_site *gone_site_in_list_of(struct kprobe *p)
  * Context: Process context, kprobe_mutex held.
  * Return: The site, or NULL.
  */
-notrace struct kprobe_site * __kprobes site_of_probe(struct kprobe *p)
+struct kprobe_site * __kprobes site_of_probe(struct kprobe *p)
 {
 	lockdep_assert_held(&kprobe_mutex);
 	guard(kprobe_links)();
@@ -127,7 +127,7 @@ notrace struct kprobe_site * __kprobes site_of_probe(struct kprobe *p)
 }
 
 /* kprobe_link() - Make @p the first probe of a site; kprobe_mutex is held */
-notrace void __kprobes kprobe_link(struct kprobe *p, struct kprobe_site *site)
+void __kprobes kprobe_link(struct kprobe *p, struct kprobe_site *site)
 {
 	lockdep_assert_held(&kprobe_mutex);
 	guard(kprobe_links)();
@@ -164,7 +164,7 @@ static __always_inline void site_set_stale(struct kprobe_site *site)
  * Return: 1; 0 if @p is not registered; -EBUSY if the caller has interrupted the holder of
  *	the lock, which only an NMI is likely to do: nothing has changed.
  */
-notrace int __kprobes kprobe_unlink(struct kprobe *p)
+int __kprobes kprobe_unlink(struct kprobe *p)
 {
 	struct kprobe_site *site;
 	unsigned long flags;
@@ -199,7 +199,7 @@ bool kprobe_is_unlinked(const struct kprobe *p)
  * Context: Any. The caller has to call kprobes_clean_up().
  * Return: false if @kp is not that of a site: then nothing has changed.
  */
-notrace bool __kprobes kprobes_disable_all(struct kprobe *kp)
+bool __kprobes kprobes_disable_all(struct kprobe *kp)
 {
 	unsigned long flags;
 	struct kprobe *p;
@@ -224,7 +224,7 @@ notrace bool __kprobes kprobes_disable_all(struct kprobe *kp)
  *
  * Context: Process context, kprobe_mutex held.
  */
-notrace void __kprobes site_change_flag(struct kprobe_site *site, u32 flag, bool set)
+void __kprobes site_change_flag(struct kprobe_site *site, u32 flag, bool set)
 {
 	u32 value = set ? flag : 0;
 	struct kprobe *p;
