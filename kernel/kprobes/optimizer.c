@@ -152,7 +152,7 @@ void __weak arch_forget_text(const struct module *mod)
 }
 
 /**
- * arch_forget_texts() - Drop all that arch_learn_text() found
+ * arch_forget_texts() - Drop what arch_learn_text() found in the kernel's own text
  *
  * It is called when that has not been needed for a while.
  *

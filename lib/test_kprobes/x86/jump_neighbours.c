@@ -4,11 +4,13 @@
 
 #include <linux/cache.h>
 #include <linux/cleanup.h>
+#include <linux/module.h>
 #include <linux/rcupdate.h>
 #include <linux/string.h>
 
 #include <asm/text-patching.h>
 
+#include "../../../arch/x86/kernel/kprobes/branches.h"
 #include "../optimize.h"
 #include "../return_probes.h"
 #include "frames.h"
@@ -91,7 +93,7 @@ static void address_of_a_probe_is_no_target(struct kunit *test)
 	ASSERT_REGISTERED(test, b);
 	for (unsigned int i = 0; i < 2; i++) {
 		scoped_guard(mutex, &kprobe_mutex)
-			arch_forget_texts();
+			branches_forget(THIS_MODULE);
 		a->addr = NULL;
 		ASSERT_REGISTERED(test, a);
 		ASSERT_OPTIMIZED(test, a);

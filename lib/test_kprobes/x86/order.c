@@ -227,13 +227,20 @@ static void page_of_slots_is_kept_for_its_readers(struct kunit *test)
 	expect_grace_period(test);
 }
 
-/* The one that is allocated for many probes, and the next one. */
+/* The one that is allocated for many probes. */
 static int see_hash(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	if (READ_ONCE(watch.object))
-		hide();
-	else if (current == kpt_tester)
+	if (!READ_ONCE(watch.object) && current == kpt_tester)
 		WRITE_ONCE(watch.object, (const void *)regs_return_value(regs));
+	return 0;
+}
+
+static int see_hash_replaced(struct kprobe *kp, struct pt_regs *regs)
+{
+	const struct kprobe_table *table = READ_ONCE(watch.object);
+
+	if (table && argument(regs, 0) == (unsigned long)&table->rcu)
+		hide();
 	return 0;
 }
 
@@ -245,6 +252,7 @@ static void old_hash_is_kept_for_its_readers(struct kunit *test)
 
 	begin_watching_frees(test);
 	watch_return(test, "vmalloc_noprof", NULL, see_hash);
+	watch_function(test, "call_rcu", see_hash_replaced);
 	/* The hash may be large enough until sites of earlier tests have been freed. */
 	while (!watch.object && time_before(jiffies, end)) {
 		KUNIT_ASSERT_EQ(test, register_kprobes(all, MANY), 0);

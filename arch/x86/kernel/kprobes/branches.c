@@ -36,6 +36,8 @@
 #include <asm/sections.h>
 #include <asm/text-patching.h>
 
+#include <kunit/visibility.h>
+
 #include "branches.h"
 #include "opcode.h"
 #include "scan.h"
@@ -497,8 +499,8 @@ bool branches_reach(unsigned long addr, unsigned int size, unsigned long text)
 }
 
 /**
- * branches_forget() - Free the index of a module that is being unloaded, or all indices
- * @mod: The module, or NULL for all. They are built again when they are needed.
+ * branches_forget() - Free the index of a text
+ * @mod: The module, or NULL for the core kernel. It is built again when it is needed.
  *
  * Context: Process, may sleep; kprobe_mutex is held.
  */
@@ -507,9 +509,10 @@ void branches_forget(const struct module *mod)
 	struct text_index *index, *next;
 
 	list_for_each_entry_safe(index, next, &text_indices, list) {
-		if (mod && index->tables.mod != mod)
+		if (index->tables.mod != mod)
 			continue;
 		list_del(&index->list);
 		text_index_free(index);
 	}
 }
+EXPORT_SYMBOL_IF_KUNIT(branches_forget);

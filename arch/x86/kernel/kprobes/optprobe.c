@@ -651,7 +651,6 @@ void arch_forget_texts(void)
 {
 	branches_forget(NULL);
 }
-EXPORT_SYMBOL_IF_KUNIT(arch_forget_texts);
 
 /* ----------------------------------------------------------------- jumps */
 
