@@ -3,25 +3,29 @@
 # Probes while a tracer of the kernel is on, which traces all functions, or looks at each
 # interrupt and each breakpoint; or an event that a breakpoint exception calls. A probe in what
 # that calls there does not come back to itself.
+#
+# usage: tracers.sh [TRACER]...
+# The default is all that the kernel has; rcu_watching stands for that event.
 . ./lib.sh
 . ./measure.sh
 
 use_events
 tracers=$(tr ' ' '\n' <$tracing/available_tracers |
-	grep -E '^(function|function_graph|hwlat|osnoise|timerlat|.*off)$')
+	grep -E '^(function|function_graph|osnoise|timerlat|.*off)$')
 on_exit "echo nop >$tracing/current_tracer"
 event=$tracing/events/rcu/rcu_watching/enable
 if [ -e $event ]; then
 	tracers="$tracers rcu_watching"
 	on_exit "echo 0 >$event"
 fi
+tracers=${*:-$tracers}
 [ "$tracers" ] || skip_all "no tracers"
 on_exit '! [ -e /sys/module/kprobe_scale ] || rmmod kprobe_scale'
 [ ! -e $knob ] || on_exit "echo $(cat $knob) >$knob"
 callees="trace_hwlat_callback trace_osnoise_callback osnoise_trace_irq_entry trace_hardirqs_off
-	tracer_hardirqs_off trace_preempt_off tracer_preempt_off trace_hwlat_sample
+	tracer_hardirqs_off trace_preempt_off tracer_preempt_off
 	trace_event_buffer_reserve trace_event_buffer_commit trace_event_raw_event_rcu_watching
-	ring_buffer_lock_reserve ring_buffer_unlock_commit trace_clock_local sched_clock
+	ring_buffer_lock_reserve ring_buffer_unlock_commit trace_clock_local
 	lockdep_hardirqs_on_prepare"
 
 add_events() {
