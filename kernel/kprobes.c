@@ -305,7 +305,7 @@ static int kprobes_publish_requests(const struct kprobe_transaction *ta, struct 
 	err = kprobes_apply(batch);
 	if (err)
 		for (int i = 0; i < ta->num; i++)
-			kprobe_unlink(ta->reqs[i].p);
+			kprobe_unlink(ta->reqs[i].p, &ta->reqs[i].site);
 	return err;
 }
 
@@ -545,7 +545,8 @@ void kprobes_clean_up_later(void)
  */
 int kprobe_drop(struct kprobe *p)
 {
-	int dropped = kprobe_unlink(p);
+	struct kprobe_site *site;
+	int dropped = kprobe_unlink(p, &site);
 
 	if (dropped > 0)
 		kprobes_clean_up_later();
@@ -563,6 +564,18 @@ static void kprobes_drop(struct kprobe **kps, int num)
 	for (int i = 0; i < num; i++)
 		if (kps[i])
 			kprobe_drop(kps[i]);
+}
+
+/* Unlink a probe, and add its site, which may be gone, to @batch. */
+static void kprobe_leave_site(struct kprobe *p, struct list_head *batch)
+{
+	bool gone = kprobe_gone(p);
+	struct kprobe_site *site = gone ? site_of_probe(p) : NULL;
+
+	if ((site || !gone) && kprobe_unlink(p, &site) > 0)
+		site_add_to_batch(site, batch);
+	else if (!kprobe_is_unlinked(p))
+		p->addr = NULL;
 }
 
 /**
@@ -589,13 +602,8 @@ void unregister_kprobes(struct kprobe **kps, int num)
 	}
 	scoped_guard(mutex, &kprobe_mutex) {
 		for (int i = 0; i < num; i++) {
-			struct kprobe *p = kps[i];
-			struct kprobe_site *site = p ? site_of_probe(p) : NULL;
-
-			if (site && kprobe_unlink(p))
-				site_add_to_batch(site, &batch);
-			else if (p && !kprobe_is_unlinked(p))
-				p->addr = NULL;
+			if (kps[i])
+				kprobe_leave_site(kps[i], &batch);
 			cond_resched_tasks_rcu_qs();
 		}
 		kprobes_apply_removal(&batch);

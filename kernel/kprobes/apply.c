@@ -19,11 +19,10 @@
  */
 static bool all_enabled = true;
 
-static bool __kprobes site_should_be_armed(struct kprobe_site *site)
+static __always_inline bool site_should_be_armed(struct kprobe_site *site)
 {
 	struct kprobe *p;
 
-	guard(kprobe_links)();
 	/* Calls in flight return to a probed trampoline even if the knob is off. */
 	if (all_enabled || arch_trampoline_kprobe(&site->kp))
 		list_for_each_entry(p, &site->kp.list, list)
@@ -51,11 +50,10 @@ static __always_inline bool site_has_post_handler(const struct kprobe_site *site
  * have been linked. list_add_rcu() does not order that, only what is before it. A hit sees
  * the other fields in any order.
  */
-static void __kprobes site_update_handlers(struct kprobe_site *site)
+static __always_inline void site_update_handlers(struct kprobe_site *site)
 {
 	struct kprobe *called = &site->kp;
 
-	guard(kprobe_links)();
 	if (list_is_singular(&site->kp.list)) {
 		called = list_first_entry(&site->kp.list, struct kprobe, list);
 		if (kprobe_disabled(called))
@@ -67,6 +65,14 @@ static void __kprobes site_update_handlers(struct kprobe_site *site)
 	if (site->has_post)
 		WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);
 	site->stale = false;
+}
+
+/* Update what hits know of the probes. Returns true if there is one to be hit. */
+static bool __kprobes site_update(struct kprobe_site *site)
+{
+	guard(kprobe_links)();
+	site_update_handlers(site);
+	return site->state != SITE_GONE && site_should_be_armed(site);
 }
 
 /* Retire a site without probes, or keep one whose probes are all disabled. */
@@ -112,8 +118,7 @@ static int kprobes_apply_to(struct list_head *batch, bool may_arm)
 	list_for_each_entry_safe(site, next, batch, batch) {
 		bool armed = site_is_armed(site);
 
-		site_update_handlers(site);
-		if (site->state != SITE_GONE && site_should_be_armed(site)) {
+		if (site_update(site)) {
 			if (may_arm && (!armed || ftrace_site_needs_rearm(site)))
 				list_move_tail(&site->batch, &to_arm);
 		} else if (armed) {

@@ -246,7 +246,7 @@ int kretprobe_pool_create(struct kretprobe *rp)
  */
 void kretprobe_pool_stop(struct kretprobe *rp)
 {
-	/* Pairs with kretprobe_if_registered() and the grace period that the caller waits for next. */
+	/* Pairs with kretprobe_if_registered(). The caller waits for a grace period next. */
 	if (rp->pool)
 		WRITE_ONCE(rp->pool->rp, NULL);
 }

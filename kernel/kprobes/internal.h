@@ -134,7 +134,7 @@ void site_retire(struct kprobe_site *site);
 /* links.c */
 struct kprobe_site *site_of_probe(struct kprobe *p);
 void kprobe_link(struct kprobe *p, struct kprobe_site *site);
-int kprobe_unlink(struct kprobe *p);
+int kprobe_unlink(struct kprobe *p, struct kprobe_site **found);
 bool kprobe_is_unlinked(const struct kprobe *p);
 bool kprobes_disable_all(struct kprobe *kp);
 void site_change_flag(struct kprobe_site *site, u32 flag, bool set);

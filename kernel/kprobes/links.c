@@ -157,6 +157,7 @@ static __always_inline void site_set_stale(struct kprobe_site *site)
 /**
  * kprobe_unlink() - Let no later hit call the handlers of a probe
  * @p: The probe.
+ * @found: Set to its site, if that is not gone.
  *
  * The caller has to pass the site to kprobes_apply(), or to call kprobes_clean_up().
  *
@@ -164,7 +165,7 @@ static __always_inline void site_set_stale(struct kprobe_site *site)
  * Return: 1; 0 if @p is not registered; -EBUSY if the caller has interrupted the holder of
  *	the lock, which only an NMI is likely to do: nothing has changed.
  */
-int __kprobes kprobe_unlink(struct kprobe *p)
+int __kprobes kprobe_unlink(struct kprobe *p, struct kprobe_site **found)
 {
 	struct kprobe_site *site;
 	unsigned long flags;
@@ -181,6 +182,7 @@ int __kprobes kprobe_unlink(struct kprobe *p)
 	if (site) {
 		kprobe_restore_fields(p, site);
 		site_set_stale(site);
+		*found = site;
 	}
 	kprobe_links_unlock(flags);
 	return linked;
