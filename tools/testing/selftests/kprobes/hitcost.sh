@@ -118,8 +118,8 @@ for form in mov push lea add; do
 	check_at_most $form-optimized-post 145
 done
 check_at_most return $trap_return
-check_at_most fentry 115
-check_at_most fentry-return 230
+check_at_most fentry 116
+check_at_most fentry-return 232
 check_at_most optimized 70
 check_at_most optimized-cold+$others 100
 check_at_most optimized-post 145
