@@ -73,7 +73,6 @@ static __always_inline int kprobe_run_pre_handlers(struct kprobe *kp, struct pt_
  */
 static __always_inline void kprobe_begin_second_half(void)
 {
-	raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
 	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
 }
 
@@ -81,6 +80,7 @@ static __always_inline void kprobe_begin_second_half(void)
 static __always_inline void kprobe_run_post_handlers(struct kprobe *kp,
 						     struct pt_regs *regs)
 {
+	raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
 	if (unlikely(raw_cpu_read(kprobe_ctlblk.depth)))
 		kprobe_post_handlers_nested(kp, regs);
 	else
