@@ -57,10 +57,11 @@ static DEFINE_SPINLOCK(callers_lock);
 
 static void drop_under_spinlock(struct kprobe **kps, int num)
 {
-	guard(spinlock)(&callers_lock);
+	spin_lock(&callers_lock);
 	unregister_kprobes(kps, num);
 	for (int i = 0; i < num; i++)
 		free_probe(kps[i]);
+	spin_unlock(&callers_lock);
 }
 
 static void drop_with_irqs_off(struct kprobe **kps, int num)

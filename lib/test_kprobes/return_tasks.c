@@ -75,7 +75,8 @@ static void probed_function_migrates(struct kunit *test)
 	kpt_test_kretprobe('r')->on_entry = note_cpu;
 	kpt_test_kretprobe('r')->on_return = compare_cpu;
 	ASSERT_RETURN_PROBED(test, r);
-	KUNIT_EXPECT_EQ(test, migrate(NULL), VISITED);	/* from now on the scheduler moves it nowhere */
+	/* From now on the scheduler moves the task nowhere. */
+	KUNIT_EXPECT_EQ(test, migrate(NULL), VISITED);
 	for (int i = 0; i < 5; i++) {
 		EXPECT_VISIT(test, host, migrate, NULL, "rR");
 		KUNIT_EXPECT_EQ(test, migrate(NULL), VISITED);
