@@ -70,6 +70,8 @@ enum kprobe_site_state {
  * @missed_busy: The number of hits between kprobe_busy_begin() and kprobe_busy_end(). Hits
  *		that a probe has missed as a handler was running, and those in interrupts
  *		of such a section, are in @kp.nmissed.
+ * @before_symbol_name: Places @ops.
+ * @before_fault_handler: Places @retired.
  * @retired:	Entry in a list of sites to be freed. kprobe_mutex.
  * @rcu:	Defers freeing until no reader uses the site.
  *

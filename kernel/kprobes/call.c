@@ -79,7 +79,7 @@ static __always_inline int kretprobe_begin_call(struct kretprobe *rp,
 }
 
 static noinline int __kprobes kretprobe_enter_uncached(struct kretprobe *rp,
-							       struct pt_regs *regs)
+						       struct pt_regs *regs)
 {
 	struct kretprobe_instance *ri = kretprobe_take_uncached(READ_ONCE(rp->pool));
 

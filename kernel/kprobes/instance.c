@@ -378,7 +378,7 @@ static void kretprobe_pool_work(struct work_struct *work)
 	kretprobe_pools_grow(&kretprobe_short_pools);
 	if (!instances)
 		return;
-	kprobes_wait_for_handlers();	/* and for those who read the lists of tasks */
+	kprobes_wait_for_handlers();	/* and for readers of the tasks' lists */
 	llist_for_each_entry_safe(ri, next, instances, llist)
 		kretprobe_chunk_drop(ri->chunk, 1);
 }

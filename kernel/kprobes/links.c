@@ -110,7 +110,7 @@ static struct kprobe_site *gone_site_in_list_of(struct kprobe *p)
 	return NULL;
 }
 
-/**
+/*
  * site_of_probe() - Find the site at which a probe is registered
  * @p: The probe. Its @addr may have changed since it was registered.
  *
