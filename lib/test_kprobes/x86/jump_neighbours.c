@@ -8,6 +8,7 @@
 #include <linux/rcupdate.h>
 #include <linux/string.h>
 
+#include <asm/asm.h>
 #include <asm/text-patching.h>
 
 #include "../../../arch/x86/kernel/kprobes/branches.h"
@@ -81,30 +82,6 @@ static void probe_in_front_of_an_optimized_one(struct kunit *test)
 	}
 }
 
-/*
- * A struct kprobe is in the data of the test's module. Its address, of an instruction that a
- * jump displaces, is not that of a branch target, and is not when it is unregistered either.
- */
-static void address_of_a_probe_is_no_target(struct kunit *test)
-{
-	struct kprobe *a = kpt_frame_probe('a', 0), *b = kpt_frame_probe('b', 1);
-
-	b->flags = KPROBE_FLAG_DISABLED;
-	ASSERT_REGISTERED(test, b);
-	for (unsigned int i = 0; i < 2; i++) {
-		scoped_guard(mutex, &kprobe_mutex)
-			branches_forget(THIS_MODULE);
-		a->addr = NULL;
-		ASSERT_REGISTERED(test, a);
-		ASSERT_OPTIMIZED(test, a);
-		EXPECT_CALL(test, &kpt_frame_place, "a");
-		unregister_kprobe(a);
-		unregister_kprobe(b);
-		synchronize_rcu_tasks();	/* the site and its detour are freed */
-		synchronize_rcu_tasks();
-	}
-}
-
 /* Each probe blocks the jumps of the probes in front of it. */
 static void all_neighbours_are_probed(struct kunit *test)
 {
@@ -171,12 +148,48 @@ static void neighbour_is_at_the_last_byte(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, code, original, TEXT_BYTES);
 }
 
+/* No other test leaves its addresses in data. */
+u64 kprobes_test_apart(u64 arg);
+KPT_ASM_FUNCTION(kprobes_test_apart,
+		 "push %" _ASM_BX "\n"
+		 "pop %" _ASM_BX "\n"
+		 "lea 1(%" _ASM_ARG1 "), %" _ASM_AX "\n"
+		 RETURN);
+
+/*
+ * A struct kprobe is in the data of the test's module. Its address, of an instruction that a
+ * jump displaces, is not that of a branch target, and is not when it is unregistered either.
+ */
+static void address_of_a_probe_is_no_target(struct kunit *test)
+{
+	const struct place apart = { "kprobes_test_apart", kprobes_test_apart,
+				     kprobes_test_apart, ARG + 1 };
+	struct kprobe *a = kpt_probe('a', apart.symbol), *b = kpt_probe('b', apart.symbol);
+
+	a->offset = ENDBR_SIZE;
+	b->offset = ENDBR_SIZE + 1;
+	b->flags = KPROBE_FLAG_DISABLED;
+	ASSERT_REGISTERED(test, b);
+	for (unsigned int i = 0; i < 2; i++) {
+		scoped_guard(mutex, &kprobe_mutex)
+			branches_forget(THIS_MODULE);
+		a->addr = NULL;
+		ASSERT_REGISTERED(test, a);
+		ASSERT_OPTIMIZED(test, a);
+		EXPECT_CALL(test, &apart, "a");
+		unregister_kprobe(a);
+		unregister_kprobe(b);
+		synchronize_rcu_tasks();	/* the site and its detour are freed */
+		synchronize_rcu_tasks();
+	}
+}
+
 static struct kunit_case optprobes_x86_neighbours_cases[] = {
 	KUNIT_CASE_SLOW(neighbour_comes_and_goes),
 	KUNIT_CASE_SLOW(probe_in_front_of_an_optimized_one),
-	KUNIT_CASE(address_of_a_probe_is_no_target),
 	KUNIT_CASE(all_neighbours_are_probed),
 	KUNIT_CASE(neighbour_is_at_the_last_byte),
+	KUNIT_CASE(address_of_a_probe_is_no_target),
 	{ }
 };
 
