@@ -13,6 +13,7 @@
  * of probes.
  */
 
+#include <linux/array_size.h>
 #include <linux/cleanup.h>
 #include <linux/errno.h>
 #include <linux/extable.h>
@@ -266,20 +267,30 @@ static struct data_area core_data_area(enum learn_step what)
 }
 
 /*
- * Nothing jumps to what the @addr of a struct kprobe says. Since its registration, @hlist is
- * empty, and @list is empty or agrees with its neighbour.
+ * Since its registration, a struct kprobe's @hlist is empty, and @list is empty or agrees with
+ * its neighbour.
  */
-static bool is_address_of_probe(const unsigned long *word, const unsigned long *start)
+static bool is_probe(const struct kprobe *p)
 {
-	const unsigned long before = offsetof(struct kprobe, addr) / sizeof(*word);
-	const struct kprobe *p = (const void *)(word - before);
 	struct list_head *next, *back;
 
-	if (word - start < before || READ_ONCE_NOCHECK(p->hlist.next) ||
-	    READ_ONCE_NOCHECK(p->hlist.pprev))
+	if (READ_ONCE_NOCHECK(p->hlist.next) || READ_ONCE_NOCHECK(p->hlist.pprev))
 		return false;
 	next = READ_ONCE_NOCHECK(p->list.next);
 	return next && !get_kernel_nofault(back, &next->prev) && back == &p->list;
+}
+
+/* Nothing jumps to what these fields of a struct kprobe say. */
+static bool is_address_of_probe(const unsigned long *word, const void *start)
+{
+	static const size_t fields[] = {
+		offsetof(struct kprobe, addr), offsetof(struct kprobe, ainsn.next),
+	};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(fields); i++)
+		if ((const void *)word - start >= fields[i] && is_probe((const void *)word - fields[i]))
+			return true;
+	return false;
 }
 
 /* Add all words of data that are addresses in the text. They may change meanwhile. */
