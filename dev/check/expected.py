@@ -5,6 +5,7 @@ The file has sections "[BOOT...]" for the boots of these names (build/log/BOOT.*
 with the wildcards of fnmatch), each with one expectation a line:
 
     skip NAME # REASON      the test is skipped
+    skip * # REASON         tests are skipped, with exactly this reason
     may-skip NAME # REASON  the test is skipped in some runs
     xfail NAME # REASON     the test fails (a result with XFAIL or TODO)
     warning REGEX           the kernel prints, once, a warning whose head matches
@@ -31,6 +32,7 @@ class Expected:
 
     def __init__(self, file, boot=None):
         self.tests = {}         # {name: (kind, reason)}
+        self.reasons = set()    # for which any test is skipped
         self.may_skip = set()   # names
         self.warnings = []
         self.repeated = []      # may come again
@@ -43,7 +45,9 @@ class Expected:
             if match := SECTION.fullmatch(line):
                 here = boot is None or any(fnmatchcase(boot, pattern) for pattern in match[1].split())
             elif match := TEST.fullmatch(line):
-                if here:
+                if here and match.group(1, 2) == ("skip", "*"):
+                    self.reasons.add(match[3])
+                elif here:
                     self.tests[match[2]] = match[1], match[3]
                     if match[1] == "may-skip":
                         self.may_skip.add(match[2])
@@ -66,10 +70,14 @@ class Expected:
         """Compare with seen, [(kind, name, reason)]; return one line for each difference."""
         wrong = []
         for kind, name, reason in seen:
+            if kind == "skip" and reason in self.reasons:
+                continue
             if self.tests.get(name, ("",))[0] not in (kind, f"may-{kind}"):
                 wrong.append(f"unexpected: {kind} {name} # {reason or 'no reason given'}")
         there = {(kind, name) for kind, name, _ in seen}
         for name, (kind, reason) in self.tests.items():
             if not kind.startswith("may-") and (kind, name) not in there:
                 wrong.append(f"expected, but missing: {kind} {name} # {reason}")
+        for reason in sorted(self.reasons - {reason for kind, _, reason in seen if kind == "skip"}):
+            wrong.append(f"expected, but missing: skip * # {reason}")
         return wrong
