@@ -46,7 +46,8 @@ EXPORT_SYMBOL_IF_KUNIT(kretprobe_max_instances);
  * struct kretprobe_chunk - Instances that were allocated together
  * @next:	The previous chunk of the pool.
  * @pool:	The pool that the chunk belongs to.
- * @users:	The number of instances that have not been released.
+ * @users:	The number of instances that have not been released, plus one until
+ *		kretprobe_pool_free() has done with it.
  * @size:	The size of an instance in bytes.
  * @free:	The instances that are free and not in a cache: a stack. The lower half is the
  *		number of the top one, from 1 on, or 0. An instance has the number of the
@@ -159,10 +160,10 @@ static void kretprobe_pool_unref(struct kretprobe_pool *pool)
 	kfree(pool);
 }
 
-/* Drop @count instances, which nobody uses any more. */
+/* Drop @count users. */
 static void kretprobe_chunk_drop(struct kretprobe_chunk *chunk, unsigned int count)
 {
-	if (!count || !refcount_sub_and_test(count, &chunk->users))
+	if (!refcount_sub_and_test(count, &chunk->users))
 		return;
 	kretprobe_pool_unref(chunk->pool);
 	kvfree(chunk);
@@ -182,7 +183,7 @@ static int kretprobe_pool_add_chunk(struct kretprobe_pool *pool, unsigned int co
 	chunk->pool = pool;
 	chunk->next = pool->chunks;
 	chunk->size = size;
-	refcount_set(&chunk->users, count);
+	refcount_set(&chunk->users, count + 1);
 	for (u32 number = 1; number <= count; number++) {
 		ri = kretprobe_chunk_instance(chunk, number);
 		ri->chunk = chunk;
@@ -275,7 +276,7 @@ static void kretprobe_pool_free(struct kretprobe_pool *pool)
 		next = chunk->next;
 		for (unused = 0; kretprobe_chunk_pop(chunk); unused++)
 			;
-		kretprobe_chunk_drop(chunk, unused);
+		kretprobe_chunk_drop(chunk, unused + 1);
 	}
 	kretprobe_pool_unref(pool);
 }
