@@ -10,6 +10,9 @@
 
 #include <linux/kprobes_hit.h>
 #include <linux/minmax.h>
+#include <linux/printk.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
 
 #include <kunit/visibility.h>
 
@@ -229,10 +232,12 @@ static int kprobes_arm_all(void)
 			size = n / 2;
 			site = first;
 		} else {
-			pr_warn("%pS is not armed: %pe\n", first->kp.addr, ERR_PTR(err));
+			pr_warn_ratelimited("%pS is not armed: %pe\n", first->kp.addr,
+					    ERR_PTR(err));
 			last_err = err;
 			failed++;
 		}
+		cond_resched_tasks_rcu_qs();
 	}
 	if (failed)
 		pr_warn("armed all enabled probes but those at %u addresses\n", failed);

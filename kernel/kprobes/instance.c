@@ -257,6 +257,8 @@ void kretprobe_pools_flush(void)
 {
 	irq_work_sync(&kretprobe_irq_work);
 	flush_work(&kretprobe_work);
+	/* If it runs, it may have read @rp before, and wait again: the second run finds NULL. */
+	flush_delayed_work(&kretprobe_retry);
 	flush_delayed_work(&kretprobe_retry);
 }
 
