@@ -11,6 +11,7 @@
 #error "include <linux/kprobes.h>"
 #endif
 
+#include <linux/bits.h>
 #include <linux/cleanup.h>
 
 struct module;
@@ -41,10 +42,13 @@ static __always_inline unsigned int kprobe_context_level(unsigned int count)
 	return count & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET);
 }
 
+/* No bit of preempt_count(), which may be 0 */
+#define KPROBE_CONTEXT_SET	BIT(30)
+
 /*
  * kprobe_is_in_context() - Check that nothing has interrupted what ran at a preempt_count()
  *
- * @count is 0 if nothing runs there.
+ * @count is that and KPROBE_CONTEXT_SET, or 0 if nothing runs there.
  */
 static __always_inline bool kprobe_is_in_context(unsigned int count)
 {

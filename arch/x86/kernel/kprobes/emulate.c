@@ -370,7 +370,7 @@ emulate_call_to(struct pt_regs *regs, unsigned long next, unsigned long target)
 	return true;
 }
 
-/* preempt_count() of the running emul_load(), or 0. */
+/* preempt_count() of the running emul_load() and KPROBE_CONTEXT_SET, or 0. */
 static DEFINE_PER_CPU(unsigned int, emul_load_context);
 
 /* Load the word at @addr. Returns false if it cannot be read. */
@@ -379,7 +379,7 @@ static __always_inline bool emul_load(unsigned long *word, unsigned long addr)
 	unsigned int outer = raw_cpu_read(emul_load_context);
 	bool loaded = false;
 
-	raw_cpu_write(emul_load_context, preempt_count());
+	raw_cpu_write(emul_load_context, preempt_count() | KPROBE_CONTEXT_SET);
 	barrier();	/* is_fault_of_emulation() reads it in the exception */
 	__get_kernel_nofault(word, (unsigned long *)addr, unsigned long, fault);
 	loaded = true;

@@ -76,10 +76,8 @@ static void __kprobes move_slot_fault_to_text(struct pt_regs *regs)
 	regs->ip = kprobe_slot_original_ip(owner, regs->ip);
 }
 
-/* preempt_count() of the running fault handler and FAULT_HANDLER_RUNS, or 0. */
+/* preempt_count() of the running fault handler and KPROBE_CONTEXT_SET, or 0. */
 static DEFINE_PER_CPU(unsigned int, fault_context);
-
-#define FAULT_HANDLER_RUNS	BIT(30)
 
 /* True if a fault handler has caused this fault itself: it gets no other one. */
 static bool __kprobes is_fault_of_fault_handler(void)
@@ -97,7 +95,7 @@ static bool __kprobes kprobe_call_fault_handlers(struct kprobe *kp, struct pt_re
 
 	if (is_fault_of_fault_handler())
 		return false;
-	raw_cpu_write(fault_context, preempt_count() | FAULT_HANDLER_RUNS);
+	raw_cpu_write(fault_context, preempt_count() | KPROBE_CONTEXT_SET);
 	if (outermost)
 		kprobe_enter_hit(kp, POST_HANDLERS_REGS);
 	handled = kprobe_fault_handlers(kp, regs, trapnr);

@@ -292,18 +292,20 @@ static __always_inline void kprobe_handle_step_trap(struct kprobe *running,
 static __always_inline int kprobe_run_break_handlers(struct kprobe *running,
 						     struct pt_regs *regs)
 {
+	unsigned int context = raw_cpu_read(kprobe_context);
 	irqentry_state_t state;
 	int handled;
 
 	if (kprobe_hit_from_above(0))
 		return 0;
-	state = irqentry_nmi_enter(regs);
+	state = kprobe_enter_exception(regs);
 	instrumentation_begin();
 	handled = kprobe_break_handlers(running, regs);
 	instrumentation_end();
 	if (handled)
 		regs->ip = kprobe_detoured_ip(regs->ip);
 	kprobe_leave_exception(regs, state);
+	raw_cpu_write(kprobe_context, context);
 	return handled;
 }
 
