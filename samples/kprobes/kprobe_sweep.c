@@ -29,6 +29,7 @@
 
 #include <linux/atomic.h>
 #include <linux/cleanup.h>
+#include <linux/context_tracking.h>
 #include <linux/err.h>
 #include <linux/extable.h>
 #include <linux/kprobes.h>
@@ -137,6 +138,19 @@ static struct seen *sweep_seen(struct kprobe *p)
 	return &container_of(p, struct sweep_probe, rp.kp)->seen;
 }
 
+/* rcu_is_watching() is probed itself: each hit would be two. */
+#ifdef CONFIG_CONTEXT_TRACKING_IDLE
+static __always_inline bool sweep_rcu_is_watching(void)
+{
+	return rcu_is_watching_curr_cpu();
+}
+#else
+static __always_inline bool sweep_rcu_is_watching(void)
+{
+	return true;
+}
+#endif
+
 static int sweep_pre_handler(struct kprobe *p, struct pt_regs *regs)
 {
 	struct seen *seen = sweep_seen(p);
@@ -144,7 +158,7 @@ static int sweep_pre_handler(struct kprobe *p, struct pt_regs *regs)
 	atomic_inc(&seen->pre);
 	if (READ_ONCE(removing))
 		atomic_inc(&seen->late);
-	if (!rcu_is_watching())
+	if (!sweep_rcu_is_watching())
 		WRITE_ONCE(seen->unwatched, true);
 	return 0;
 }
@@ -169,7 +183,7 @@ static int sweep_entry_handler(struct kretprobe_instance *ri, struct pt_regs *re
 	if (!seen)
 		return 0;
 	atomic_inc(&seen->pre);
-	if (!rcu_is_watching())
+	if (!sweep_rcu_is_watching())
 		WRITE_ONCE(seen->unwatched, true);
 	return 0;
 }
