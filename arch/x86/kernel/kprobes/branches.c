@@ -287,9 +287,12 @@ static bool is_address_of_probe(const unsigned long *word, const void *start)
 		offsetof(struct kprobe, addr), offsetof(struct kprobe, ainsn.next),
 	};
 
-	for (unsigned int i = 0; i < ARRAY_SIZE(fields); i++)
-		if ((const void *)word - start >= fields[i] && is_probe((const void *)word - fields[i]))
+	for (unsigned int i = 0; i < ARRAY_SIZE(fields); i++) {
+		const void *p = (const void *)word - fields[i];
+
+		if (p >= start && is_probe(p))
 			return true;
+	}
 	return false;
 }
 
