@@ -4,47 +4,16 @@
  * calls in flight: no later hit or return touches them.
  */
 #include <linux/preempt.h>
-#include <linux/slab.h>
-#include <linux/string.h>
 
 #include "drop.h"
 #include "hosts.h"
 #include "return_probes.h"
 #include "sleepers.h"
 
-static atomic_t late_calls;
-
-static int count_call(struct kretprobe_instance *ri, struct pt_regs *regs)
-{
-	atomic_inc(&late_calls);
-	return 0;
-}
-
 static void drop_and_free(void *rp)
 {
 	guard(preempt)();
-	unregister_kretprobe(rp);
-	memset(rp, 0x5a, sizeof(struct kretprobe));
-	kfree(rp);
-}
-
-static struct kretprobe *create_return_probe(struct kunit *test, const struct host *host,
-					     int maxactive)
-{
-	struct kretprobe *rp = kzalloc(sizeof(*rp), GFP_KERNEL);
-	int err;
-
-	KUNIT_ASSERT_NOT_NULL(test, rp);
-	rp->kp.symbol_name = host->symbol;
-	rp->handler = count_call;
-	rp->maxactive = maxactive;
-	rp->data_size = 100;
-	err = register_kretprobe(rp);
-	if (err)
-		kfree(rp);
-	KUNIT_ASSERT_EQ(test, err, 0);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, drop_and_free, rp), 0);
-	return rp;
+	kpt_destroy_return_probe(rp);
 }
 
 static void call_outlives_its_dropped_return_probe(struct kunit *test)
@@ -56,11 +25,11 @@ static void call_outlives_its_dropped_return_probe(struct kunit *test)
 		struct kretprobe *older, *newer;
 
 		r->kp.addr = NULL;
-		older = create_return_probe(test, host, 0);
+		older = kpt_create_return_probe(test, host, 0, drop_and_free);
 		ASSERT_RETURN_PROBED(test, r);
-		newer = create_return_probe(test, host, 2);
+		newer = kpt_create_return_probe(test, host, 2, drop_and_free);
 		kpt_start_sleepers(test, host, 3);
-		atomic_set(&late_calls, 0);
+		atomic_set(&kpt_late_returns, 0);
 		kunit_release_action(test, drop_and_free, older);
 		EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, "rR");
 		kunit_release_action(test, drop_and_free, newer);
@@ -69,7 +38,7 @@ static void call_outlives_its_dropped_return_probe(struct kunit *test)
 		EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, i == 1 ? "" : "rR");
 		EXPECT_SLEEPERS_RETURN(test);
 		EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, i == 1 ? "" : "rR");
-		KUNIT_EXPECT_EQ(test, atomic_read(&late_calls), 0);
+		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_late_returns), 0);
 		unregister_kretprobe(r);
 	}
 }
@@ -80,7 +49,7 @@ static void adaptive_pool_is_dropped_while_short(struct kunit *test)
 	struct recursion recursion = { .host = HOST, .depth = 4 * kpt_initial_instances() };
 
 	for (unsigned int i = 0; i < 10; i++) {
-		struct kretprobe *rp = create_return_probe(test, HOST, 0);
+		struct kretprobe *rp = kpt_create_return_probe(test, HOST, 0, drop_and_free);
 
 		EXPECT_VISIT(test, HOST, kpt_recurse_inside, &recursion, "");
 		kunit_release_action(test, drop_and_free, rp);

@@ -2,6 +2,7 @@
 /* Return probes of a test. */
 #include <linux/ptrace.h>
 #include <linux/sched.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 
 #include "hosts.h"
@@ -90,6 +91,43 @@ void kpt_set_stale_return_results(struct kretprobe *rp)
 {
 	kpt_set_stale_results(&rp->kp);
 	rp->nmissed = 1815;
+}
+
+/* The number of calls of the handlers of kpt_create_return_probe(). */
+atomic_t kpt_late_returns;
+
+static int count_late_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	atomic_inc(&kpt_late_returns);
+	return 0;
+}
+
+/* Unregister and free what kpt_create_return_probe() has returned. */
+void kpt_destroy_return_probe(void *rp)
+{
+	unregister_kretprobe(rp);
+	memset(rp, 0x5a, sizeof(struct kretprobe));
+	kfree(rp);
+}
+
+/* Register a return probe in memory of its own. The test ends with @destroy, if it is left. */
+struct kretprobe *kpt_create_return_probe(struct kunit *test, const struct host *host,
+					  int maxactive, kunit_action_t *destroy)
+{
+	struct kretprobe *rp = kzalloc(sizeof(*rp), GFP_KERNEL);
+	int err;
+
+	KUNIT_ASSERT_NOT_NULL(test, rp);
+	rp->kp.symbol_name = host->symbol;
+	rp->handler = count_late_return;
+	rp->maxactive = maxactive;
+	rp->data_size = 100;
+	err = register_kretprobe(rp);
+	if (err)
+		kfree(rp);
+	KUNIT_ASSERT_EQ(test, err, 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, destroy, rp), 0);
+	return rp;
 }
 
 void kpt_expect_return_untouched(struct kunit *test, struct kretprobe *rp,

@@ -13,9 +13,12 @@
 #include <linux/kprobes.h>
 #include <linux/minmax.h>
 
+#include <kunit/resource.h>
 #include <kunit/test.h>
 
 #include "probes.h"
+
+struct host;
 
 /**
  * struct trace - A stack trace
@@ -64,6 +67,11 @@ static inline unsigned int kpt_initial_instances(void)
 struct test_kretprobe *kpt_test_kretprobe(char name);
 struct kretprobe *kpt_return_probe(char name, const char *symbol);
 void kpt_set_stale_return_results(struct kretprobe *rp);
+
+extern atomic_t kpt_late_returns;
+struct kretprobe *kpt_create_return_probe(struct kunit *test, const struct host *host,
+					  int maxactive, kunit_action_t *destroy);
+void kpt_destroy_return_probe(void *rp);
 
 int kpt_start_return_suite(struct kunit_suite *suite);
 int kpt_start_return_test(struct kunit *test);

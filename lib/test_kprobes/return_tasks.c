@@ -15,8 +15,6 @@
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
-#include <linux/slab.h>
-#include <linux/string.h>
 
 #include "hosts.h"
 #include "linger.h"
@@ -277,64 +275,30 @@ static void call_in_flight_at_registration_is_not_seen(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), 1);
 }
 
-static atomic_t late_returns;
-
-static int count_late_return(struct kretprobe_instance *ri, struct pt_regs *regs)
-{
-	atomic_inc(&late_returns);
-	return 0;
-}
-
-static void destroy_return_probe(void *rp)
-{
-	unregister_kretprobe(rp);
-	memset(rp, 0x5a, sizeof(struct kretprobe));
-	kfree(rp);
-}
-
-static struct kretprobe *create_return_probe(struct kunit *test, const struct host *host,
-					     int maxactive)
-{
-	struct kretprobe *rp = kzalloc(sizeof(*rp), GFP_KERNEL);
-	int err;
-
-	KUNIT_ASSERT_NOT_NULL(test, rp);
-	rp->kp.symbol_name = host->symbol;
-	rp->handler = count_late_return;
-	rp->maxactive = maxactive;
-	rp->data_size = 100;
-	err = register_kretprobe(rp);
-	if (err)
-		kfree(rp);
-	KUNIT_ASSERT_EQ(test, err, 0);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, destroy_return_probe, rp), 0);
-	return rp;
-}
-
 /* An unregistered return probe may be freed at once, even if calls are in flight. */
 static void call_outlives_its_return_probe(struct kunit *test)
 {
 	const struct host *host = test->param_value;
 	struct kretprobe *r = kpt_return_probe('r', host->symbol);
 
-	atomic_set(&late_returns, 0);
+	atomic_set(&kpt_late_returns, 0);
 	for (unsigned int i = 0; i < 3; i++) {
 		struct kretprobe *older, *newer;
 
 		r->kp.addr = NULL;
-		older = create_return_probe(test, host, 0);
+		older = kpt_create_return_probe(test, host, 0, kpt_destroy_return_probe);
 		ASSERT_RETURN_PROBED(test, r);
-		newer = create_return_probe(test, host, 2);
+		newer = kpt_create_return_probe(test, host, 2, kpt_destroy_return_probe);
 		kpt_start_sleepers(test, host, 3);
 		KUNIT_EXPECT_EQ(test, newer->nmissed, 1);
-		kunit_release_action(test, destroy_return_probe, older);
-		kunit_release_action(test, destroy_return_probe, newer);
+		kunit_release_action(test, kpt_destroy_return_probe, older);
+		kunit_release_action(test, kpt_destroy_return_probe, newer);
 		if (i == 1)
 			unregister_kretprobe(r);
 		EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, i == 1 ? "" : "rR");
 		EXPECT_SLEEPERS_RETURN(test);
 		EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, i == 1 ? "" : "rR");
-		KUNIT_EXPECT_EQ(test, atomic_read(&late_returns), 0);
+		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_late_returns), 0);
 		unregister_kretprobe(r);
 	}
 	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), 10);
