@@ -312,7 +312,7 @@ void kretprobe_pool_drop(struct kretprobe *rp)
 	/* An entry handler that still runs finds no instance. */
 	struct kretprobe_pool *pool = xchg(&rp->pool, &empty_pool);
 
-	/* Pairs with get_kretprobe(). */
+	/* Pairs with kretprobe_if_registered(). */
 	WRITE_ONCE(pool->rp, NULL);
 	kretprobe_push_node(&pool->dropped_node, &kretprobe_dropped_pools);
 	kprobes_clean_up_later();

@@ -168,20 +168,15 @@ static void sweep_post_handler(struct kprobe *p, struct pt_regs *regs, unsigned 
 	atomic_inc(&sweep_seen(p)->post);
 }
 
-/* NULL if the return probe is being unregistered. */
 static struct seen *sweep_seen_return(struct kretprobe_instance *ri)
 {
-	struct kretprobe *rp = get_kretprobe(ri);
-
-	return rp ? &container_of(rp, struct sweep_probe, rp)->seen : NULL;
+	return &container_of(get_kretprobe(ri), struct sweep_probe, rp)->seen;
 }
 
 static int sweep_entry_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct seen *seen = sweep_seen_return(ri);
 
-	if (!seen)
-		return 0;
 	atomic_inc(&seen->pre);
 	if (!sweep_rcu_is_watching())
 		WRITE_ONCE(seen->unwatched, true);
@@ -190,10 +185,7 @@ static int sweep_entry_handler(struct kretprobe_instance *ri, struct pt_regs *re
 
 static int sweep_return_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	struct seen *seen = sweep_seen_return(ri);
-
-	if (seen)
-		atomic_inc(&seen->post);
+	atomic_inc(&sweep_seen_return(ri)->post);
 	return 0;
 }
 
