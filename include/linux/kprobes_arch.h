@@ -175,7 +175,6 @@ int arch_within_optimized_kprobe(struct optimized_kprobe *op, kprobe_opcode_t *a
 /* Provided by an architecture's back end in place of a weak default */
 int arch_learn_text(unsigned long addr);
 void arch_forget_text(const struct module *mod);
-void arch_forget_texts(void);
 bool arch_detour_suits(struct optimized_kprobe *op);
 void arch_use_detour(struct optimized_kprobe *op, bool use);
 void *alloc_optinsn_page(void);

@@ -142,23 +142,13 @@ int __weak arch_learn_text(unsigned long addr)
 }
 
 /**
- * arch_forget_text() - Drop what arch_learn_text() found in a module that goes away
- * @mod: The module.
+ * arch_forget_text() - Drop what arch_learn_text() found in a text
+ * @mod: The module, which goes away; or NULL for the kernel, whose text is learned again when
+ *	that is needed.
  *
  * Context: Process context, kprobe_mutex held.
  */
 void __weak arch_forget_text(const struct module *mod)
-{
-}
-
-/**
- * arch_forget_texts() - Drop what arch_learn_text() found in the kernel's own text
- *
- * It is called when that has not been needed for a while.
- *
- * Context: Process context, kprobe_mutex held.
- */
-void __weak arch_forget_texts(void)
 {
 }
 
@@ -290,7 +280,7 @@ static void optimizer_retry(struct work_struct *work)
 static void optimizer_forget(struct work_struct *work)
 {
 	guard(mutex)(&kprobe_mutex);
-	arch_forget_texts();
+	arch_forget_text(NULL);
 }
 
 static int optimizer_learn_text(const struct kprobe_site *site)

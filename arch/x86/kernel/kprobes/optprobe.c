@@ -647,11 +647,6 @@ void arch_forget_text(const struct module *mod)
 	branches_forget(mod);
 }
 
-void arch_forget_texts(void)
-{
-	branches_forget(NULL);
-}
-
 /* ----------------------------------------------------------------- jumps */
 
 /* Write the jump at a site to @jump. Returns its size. */
