@@ -643,7 +643,8 @@ EXPORT_SYMBOL_IF_KUNIT(arch_learn_text);
 
 void arch_forget_text(const struct module *mod)
 {
-	kprobe_relays_forget(mod);
+	if (mod)
+		kprobe_relays_forget(mod);
 	branches_forget(mod);
 }
 
