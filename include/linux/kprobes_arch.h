@@ -86,24 +86,168 @@ void free_insn_slot(kprobe_opcode_t *slot, int dirty);
 int kprobe_add_ksym_blacklist(unsigned long entry);
 int kprobe_add_area_blacklist(unsigned long start, unsigned long end);
 
-/* Provided by an architecture's back end */
+/*
+ * Provided by an architecture's back end, in the order of a probe's life. What is optional
+ * has a weak default. A function for which no context is given is called in process context
+ * with kprobe_mutex, the hotplug lock and text_mutex held, and may sleep.
+ *
+ * asm/kprobes.h has the types kprobe_opcode_t and struct arch_specific_insn, and
+ * arch_remove_kprobe(), a function or macro: it frees what arch_prepare_kprobe() and
+ * arch_prepare_post_handler() have allocated for a site. No task is in its slots any more.
+ */
+
+/**
+ * arch_init_kprobes() - Prepare the back end
+ *
+ * Context: Process context, once, during boot. No other function of the back end has been
+ *	called, and there is no probe.
+ * Return: 0, or an error: then nothing can be probed.
+ */
 int arch_init_kprobes(void);
-int arch_prepare_kprobe(struct kprobe *p);
-void arch_arm_kprobe(struct kprobe *p);
-void arch_disarm_kprobe(struct kprobe *p);
+
+/**
+ * arch_populate_kprobe_blacklist() - Add the architecture's functions to the blacklist
+ *
+ * Optional. It calls kprobe_add_area_blacklist() for code that cannot have an annotation.
+ *
+ * Context: Process context, once, during boot.
+ * Return: 0, or an error of kprobe_add_area_blacklist().
+ */
+int arch_populate_kprobe_blacklist(void);
+
+/**
+ * arch_within_kprobe_blacklist() - Check an address against the architecture's ranges
+ * @addr: The address.
+ *
+ * Optional. The default is the section of __kprobes, which another one includes.
+ *
+ * Context: Any.
+ * Return: true if @addr must not be probed.
+ */
+bool arch_within_kprobe_blacklist(unsigned long addr);
+
+/**
+ * arch_adjust_kprobe_addr() - Map an offset into a function to the address to probe
+ * @addr: The function's address.
+ * @offset: Offset from @addr in bytes.
+ * @on_func_entry: Set to whether the result is the function's entry.
+ *
+ * Optional, for an architecture whose functions begin with an instruction that must stay.
+ *
+ * Context: Any.
+ * Return: The address to probe.
+ */
 kprobe_opcode_t *arch_adjust_kprobe_addr(unsigned long addr, unsigned long offset,
 					 bool *on_func_entry);
 
-/* Provided by an architecture's back end in place of a weak default */
-int arch_prepare_post_handler(struct kprobe *p);
+/**
+ * arch_seek_insn() - Decode instructions up to an address
+ * @pos: The address of an instruction at or below @addr, advanced by the call.
+ * @before: Set to the address of the instruction, or sequence, before the one at *@pos, if
+ *	the call has advanced that.
+ * @addr: The address to reach.
+ *
+ * Optional, for an architecture with instructions of different lengths or with reserved
+ * instructions. The others leave the check to arch_prepare_kprobe().
+ *
+ * Return: 0 if an instruction starts at @addr, with *@pos set to @addr; -EILSEQ if
+ *	none does, with *@pos after @addr if the text up to there could be decoded; -EINVAL
+ *	if it is part of a sequence that must not change; -EBUSY if the jump of another site
+ *	uses it.
+ */
 int arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr);
-void arch_sync_kprobes(void);
-bool arch_within_kprobe_blacklist(unsigned long addr);
-int arch_populate_kprobe_blacklist(void);
-int arch_trampoline_kprobe(struct kprobe *p);
-void arch_call_jprobe(struct jprobe *jp, const struct pt_regs *regs);
+
+/**
+ * alloc_insn_page() - Allocate a page for copied instructions
+ *
+ * Optional.
+ *
+ * Return: The page, executable, or NULL.
+ */
 void *alloc_insn_page(void);
+
+/**
+ * arch_prepare_kprobe() - Prepare all that a hit at an address needs
+ * @p: The site. Its addr and flags are set, and it is in no index yet.
+ *
+ * It reads the instruction into @p->opcode, and chooses how it will be executed: by a copy
+ * in the slot that get_insn_slot_for() or get_insn_slot() allocates, or by emulation. The
+ * text stays as it is.
+ *
+ * Return: 0; -EILSEQ if there is no instruction that could be decoded; -EINVAL or -EOPNOTSUPP
+ *	if it cannot be probed; -ENOMEM. After an error arch_remove_kprobe() is not called.
+ */
+int arch_prepare_kprobe(struct kprobe *p);
+
+/**
+ * arch_prepare_post_handler() - Prepare what only hits with post handlers need
+ * @p: The site. A probe with a post handler is about to join it, perhaps not the first.
+ *
+ * Optional.
+ *
+ * Return: 0, or an error of arch_prepare_kprobe(): then the probe is refused.
+ */
+int arch_prepare_post_handler(struct kprobe *p);
+
+/**
+ * arch_trampoline_kprobe() - Recognise the probe of a return trampoline
+ * @p: The probe or site.
+ *
+ * Optional, for an architecture whose trampoline is a breakpoint. Such a site stays armed
+ * while the knob "enabled" is off, as calls in flight return to it.
+ *
+ * Context: Any.
+ * Return: 1 if it is, else 0.
+ */
+int arch_trampoline_kprobe(struct kprobe *p);
+
+/**
+ * arch_arm_kprobe() - Write the breakpoint
+ * @p: The site, which hits on other CPUs can find already.
+ *
+ * arch_sync_kprobes() follows a batch of calls.
+ */
+void arch_arm_kprobe(struct kprobe *p);
+
+/**
+ * arch_disarm_kprobe() - Restore the text in place of the breakpoint
+ * @p: The site. Hits can still be in progress, and find it until they end.
+ *
+ * arch_sync_kprobes() follows a batch of calls.
+ */
+void arch_disarm_kprobe(struct kprobe *p);
+
+/**
+ * arch_sync_kprobes() - Make patched text visible to all CPUs
+ *
+ * Optional, for an architecture whose arch_arm_kprobe() and arch_disarm_kprobe() leave the
+ * synchronisation to the end of a batch.
+ */
+void arch_sync_kprobes(void);
+
+/**
+ * kprobe_exceptions_notify() - Handle an exception that is reported to notify_die()
+ * @self: The notifier.
+ * @val: An enum die_val.
+ * @data: A struct die_args.
+ *
+ * Optional, for an architecture whose exceptions do not call the back end.
+ *
+ * Context: That of the exception.
+ * Return: NOTIFY_STOP if it was one of a hit, else NOTIFY_DONE.
+ */
 int kprobe_exceptions_notify(struct notifier_block *self, unsigned long val, void *data);
+
+/**
+ * arch_call_jprobe() - Call the handler of a jumper probe
+ * @jp: The probe.
+ * @regs: The registers at the entry of the probed function, which stay as they are.
+ *
+ * For an architecture that selects HAVE_JPROBES.
+ *
+ * Context: That of a pre handler.
+ */
+void arch_call_jprobe(struct jprobe *jp, const struct pt_regs *regs);
 
 /* While the guard is held, the probes of a site can be read: see links.c. */
 DEFINE_LOCK_GUARD_0(kprobe_links, _T->flags = kprobe_links_lock(),
@@ -121,9 +265,29 @@ static inline void dump_kprobe(struct kprobe *kp) { }
 #endif /* CONFIG_KPROBES */
 
 #ifdef CONFIG_KPROBES_ON_FTRACE
+
+/**
+ * kprobe_ftrace_handler() - Handle a hit at an ftrace site
+ * @ip: The address of the site.
+ * @parent_ip: The return address of the function.
+ * @ops: The ftrace_ops that has called.
+ * @fregs: The registers.
+ *
+ * An architecture provides it that selects HAVE_KPROBES_ON_FTRACE.
+ *
+ * Context: Any. Preemption may be enabled, and RCU may not be watching.
+ */
 void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 			   struct ftrace_ops *ops, struct ftrace_regs *fregs);
+
+/**
+ * arch_prepare_kprobe_ftrace() - Prepare a site that ftrace calls
+ * @p: The site, as for arch_prepare_kprobe(), which is not called for it.
+ *
+ * Return: 0, or an error of arch_prepare_kprobe().
+ */
 int arch_prepare_kprobe_ftrace(struct kprobe *p);
+
 extern bool kprobe_ftrace_disabled;
 
 /* 1 if the architecture's kprobe_ftrace_handler() ignores calls for other ftrace_ops. */
@@ -161,24 +325,131 @@ kprobe_opcode_t *get_sized_optinsn_slot_for(struct kprobe *owner, unsigned int s
 void free_optinsn_slot(kprobe_opcode_t *slot, int dirty);
 struct kprobe *kprobe_optinsn_slot_owner(unsigned long addr);
 
-/* Provided by an architecture's back end */
-int arch_prepared_optinsn(struct arch_optimized_insn *optinsn);
-int arch_check_optimized_kprobe(struct optimized_kprobe *op);
+/*
+ * Provided by an architecture's back end that selects HAVE_OPTPROBES, in the order of a
+ * jump's life, in the contexts said above. What is optional has a weak default.
+ */
+
+/**
+ * arch_learn_text() - Analyse a text for arch_prepare_optimized_kprobe()
+ * @addr: An address in the text.
+ *
+ * Optional, for an architecture that must know the targets of all jumps.
+ *
+ * Context: Process context, kprobe_mutex held: one call must do no more than a
+ *	part of the work.
+ * Return: 1 if it is to be called again, 0 if the analysis is complete, or an error
+ *	if there can be no jump at @addr.
+ */
+int arch_learn_text(unsigned long addr);
+
+/**
+ * arch_forget_text() - Drop what arch_learn_text() found in a text
+ * @mod: The module, which goes away; or NULL for the kernel, whose text is learned again when
+ *	that is needed.
+ *
+ * Optional.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void arch_forget_text(const struct module *mod);
+
+/**
+ * alloc_optinsn_page() - Allocate a page for detours
+ *
+ * Optional.
+ *
+ * Return: The page, executable and within reach of a jump, or NULL.
+ */
+void *alloc_optinsn_page(void);
+
+/**
+ * free_optinsn_page() - Free a page for detours
+ * @page: The page.
+ *
+ * Optional.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void free_optinsn_page(void *page);
+
+/**
+ * arch_prepare_optimized_kprobe() - Make a site's detour
+ * @op: The site.
+ * @orig: The same.
+ *
+ * The detour calls the handlers, runs the instructions that the jump will displace, and
+ * returns to the text after them. It is a slot of get_optinsn_slot() or one of its kin.
+ *
+ * Return: 0, or an error: then the site keeps its breakpoint. -ENOMEM and -EAGAIN mean that
+ *	it is tried again later. Others are shown in debugfs.
+ */
 int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *orig);
-void arch_remove_optimized_kprobe(struct optimized_kprobe *op);
-void arch_optimize_kprobes(struct list_head *oplist);
-void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_list);
-void arch_disarm_optimized_kprobes(struct list_head *oplist, struct list_head *done_list);
-void arch_unoptimize_kprobe(struct optimized_kprobe *op);
+
+/**
+ * arch_prepared_optinsn() - Check for a detour
+ * @optinsn: The architecture's data of the site.
+ *
+ * Context: Process context, kprobe_mutex held.
+ * Return: 1 if there is one, else 0.
+ */
+int arch_prepared_optinsn(struct arch_optimized_insn *optinsn);
+
+/**
+ * arch_within_optimized_kprobe() - Check whether a jump displaces an address
+ * @op: A site with a detour.
+ * @addr: The address.
+ *
+ * Context: Process context, kprobe_mutex held.
+ * Return: 1 if it does, else 0.
+ */
 int arch_within_optimized_kprobe(struct optimized_kprobe *op, kprobe_opcode_t *addr);
 
-/* Provided by an architecture's back end in place of a weak default */
-int arch_learn_text(unsigned long addr);
-void arch_forget_text(const struct module *mod);
+/**
+ * arch_check_optimized_kprobe() - Check that nothing stands in the way of a jump
+ * @op: A site with a detour. No other site is armed where the jump will be.
+ *
+ * Return: 0, or an error as that of arch_prepare_optimized_kprobe().
+ */
+int arch_check_optimized_kprobe(struct optimized_kprobe *op);
+
+/**
+ * arch_optimize_kprobes() - Write jumps in place of breakpoints
+ * @oplist: The sites, in address order. The call empties the list.
+ *
+ * No task is in the text that the jumps displace, but for the first byte of each.
+ */
+void arch_optimize_kprobes(struct list_head *oplist);
+
+/**
+ * arch_unoptimize_kprobes() - Write breakpoints in place of jumps
+ * @oplist: The sites, in address order. The call empties the list.
+ * @done_list: The list to move them to.
+ */
+void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_list);
+
+/**
+ * arch_disarm_optimized_kprobes() - Restore the text where jumps are
+ * @oplist: The sites, in address order. The call empties the list.
+ * @done_list: The list to move them to.
+ *
+ * Optional, for an architecture that needs fewer steps than to write breakpoints first.
+ */
+void arch_disarm_optimized_kprobes(struct list_head *oplist, struct list_head *done_list);
+
+/**
+ * arch_remove_optimized_kprobe() - Free a site's detour, if it has one
+ * @op: The site. No task is in the detour any more.
+ *
+ * Context: Process context, kprobe_mutex held. The site may have had no detour.
+ */
+void arch_remove_optimized_kprobe(struct optimized_kprobe *op);
+
+/* Provided by some back ends, but not called by the manager */
+void arch_unoptimize_kprobe(struct optimized_kprobe *op);
+
 bool arch_detour_suits(struct optimized_kprobe *op);
 void arch_use_detour(struct optimized_kprobe *op, bool use);
-void *alloc_optinsn_page(void);
-void free_optinsn_page(void *page);
 
 #endif /* CONFIG_OPTPROBES */
 

@@ -25,15 +25,6 @@ kprobe_opcode_t *__weak kprobe_lookup_name(const char *name, unsigned int offset
 	return (kprobe_opcode_t *)kallsyms_lookup_name(name);
 }
 
-/**
- * arch_adjust_kprobe_addr() - Map an offset into a function to the address to probe
- * @addr: The function's address.
- * @offset: Offset from @addr in bytes.
- * @on_func_entry: Set to whether the result is the function's entry.
- *
- * Context: Any.
- * Return: The address to probe.
- */
 kprobe_opcode_t *__weak arch_adjust_kprobe_addr(unsigned long addr, unsigned long offset,
 						bool *on_func_entry)
 {
@@ -142,22 +133,6 @@ static bool is_cfi_preamble(unsigned long addr)
 	return !lookup_symbol_name(addr, name) && str_has_prefix(name, "__cfi_");
 }
 
-/**
- * arch_seek_insn() - Decode instructions up to an address
- * @pos: The address of an instruction at or below @addr, advanced by the call.
- * @before: Set to the address of the instruction, or sequence, before the one at *@pos, if
- *	the call has advanced that.
- * @addr: The address to reach.
- *
- * For architectures with instructions of different lengths or with reserved
- * instructions. The others leave the check to arch_prepare_kprobe().
- *
- * Context: Process context with text_mutex held.
- * Return: 0 if an instruction starts at @addr, with *@pos set to @addr; -EILSEQ if
- *	none does, with *@pos after @addr if the text up to there could be decoded; -EINVAL
- *	if it is part of a sequence that must not change; -EBUSY if the jump of another site
- *	uses it.
- */
 int __weak arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr)
 {
 	*pos = addr;

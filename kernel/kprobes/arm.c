@@ -9,14 +9,6 @@
 #include <linux/memory.h>
 #include <linux/rcupdate.h>
 
-/**
- * arch_sync_kprobes() - Make patched text visible to all CPUs
- *
- * For an architecture whose arch_arm_kprobe() and arch_disarm_kprobe() leave the
- * synchronisation to the end of a batch.
- *
- * Context: Process context, with the hotplug lock and text_mutex held.
- */
 void __weak arch_sync_kprobes(void)
 {
 }

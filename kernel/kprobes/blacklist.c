@@ -80,25 +80,12 @@ int kprobe_add_area_blacklist(unsigned long start, unsigned long end)
 	return 0;
 }
 
-/**
- * arch_within_kprobe_blacklist() - Check an address against the architecture's ranges
- * @addr: The address.
- *
- * Context: Any.
- * Return: true if @addr must not be probed.
- */
 bool __weak arch_within_kprobe_blacklist(unsigned long addr)
 {
 	return addr >= (unsigned long)__kprobes_text_start &&
 	       addr < (unsigned long)__kprobes_text_end;
 }
 
-/**
- * arch_populate_kprobe_blacklist() - Add the architecture's functions to the blacklist
- *
- * Context: Process context, once, during boot.
- * Return: 0, or an error of kprobe_add_area_blacklist().
- */
 int __weak __init arch_populate_kprobe_blacklist(void)
 {
 	return 0;

@@ -125,29 +125,11 @@ void __kprobes opt_pre_handler(struct kprobe *p, struct pt_regs *regs)
 
 /* ----------------------------------------------- preparation of a detour */
 
-/**
- * arch_learn_text() - Analyse a text for arch_prepare_optimized_kprobe()
- * @addr: An address in the text.
- *
- * For an architecture that must know the targets of all jumps.
- *
- * Context: Process context, kprobe_mutex held: one call must do no more than a
- *	part of the work.
- * Return: 1 if it is to be called again, 0 if the analysis is complete, or an error
- *	if there can be no jump at @addr.
- */
 int __weak arch_learn_text(unsigned long addr)
 {
 	return 0;
 }
 
-/**
- * arch_forget_text() - Drop what arch_learn_text() found in a text
- * @mod: The module, which goes away; or NULL for the kernel, whose text is learned again when
- *	that is needed.
- *
- * Context: Process context, kprobe_mutex held.
- */
 void __weak arch_forget_text(const struct module *mod)
 {
 }
@@ -177,15 +159,6 @@ void __weak arch_use_detour(struct optimized_kprobe *op, bool use)
 {
 }
 
-/**
- * arch_disarm_optimized_kprobes() - Restore the text where jumps are
- * @oplist: The sites, in address order.
- * @done_list: The list to move them to.
- *
- * For an architecture that needs fewer steps than to write breakpoints first.
- *
- * Context: Process context, with the hotplug lock and text_mutex held.
- */
 void __weak arch_disarm_optimized_kprobes(struct list_head *oplist, struct list_head *done_list)
 {
 	struct optimized_kprobe *op;

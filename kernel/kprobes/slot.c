@@ -57,12 +57,6 @@ struct slot_page {
 	struct kprobe *owner[] __counted_by(slots);
 };
 
-/**
- * alloc_insn_page() - Allocate a page for copied instructions
- *
- * Context: Process context. May sleep.
- * Return: The page, executable, or NULL.
- */
 void *__weak alloc_insn_page(void)
 {
 	return execmem_alloc(EXECMEM_KPROBES, PAGE_SIZE);
@@ -234,23 +228,11 @@ struct kprobe *kprobe_slot_owner(unsigned long addr)
 
 #ifdef CONFIG_OPTPROBES
 
-/**
- * alloc_optinsn_page() - Allocate a page for detours
- *
- * Context: Process context. May sleep.
- * Return: The page, executable and within reach of a jump, or NULL.
- */
 void *__weak alloc_optinsn_page(void)
 {
 	return alloc_insn_page();
 }
 
-/**
- * free_optinsn_page() - Free a page for detours
- * @page: The page.
- *
- * Context: Process context. May sleep.
- */
 void __weak free_optinsn_page(void *page)
 {
 	execmem_free(page);
