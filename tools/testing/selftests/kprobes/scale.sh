@@ -13,8 +13,8 @@ instructions=${1-instructions}
 crowd=20000
 share=90	# per cent of the probes that must be optimised
 [ "$(uname -m)" = x86_64 ] || share=85
-rounds=10
-round_crowd=5000
+rounds=6
+round_crowd=3000
 
 # KASAN adds a call to each memory access.
 if has_config KASAN; then
