@@ -115,7 +115,7 @@ kprobe_ftrace_collect_ips(struct list_head *batch, const struct ftrace_ops *ops,
 
 	list_for_each_entry(site, batch, batch)
 		count += wanted(site, ops);
-	set = kvmalloc(struct_size(set, ip, count), GFP_KERNEL);
+	set = kvmalloc(struct_size(set, ip, count), GFP_KERNEL | __GFP_NOWARN);
 	if (!set)
 		return NULL;
 	set->count = 0;

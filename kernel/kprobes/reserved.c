@@ -75,7 +75,8 @@ static struct reserved_index *reserved_index_create(const struct text_tables *ta
 		return NULL;
 	index->start = start;
 	reserved_add_all(index, tables);
-	index->key = kvmalloc_array(index->count + 1, sizeof(*index->key), GFP_KERNEL);
+	index->key = kvmalloc_array(index->count + 1, sizeof(*index->key),
+				    GFP_KERNEL | __GFP_NOWARN);
 	if (!index->key)
 		return NULL;
 	reserved_add_all(index, tables);

@@ -177,8 +177,8 @@ static size_t table_bytes(unsigned long size)
 /* A little more than a power of two, of which kmalloc() would make the next one. */
 static struct kprobe_table *table_alloc(unsigned long size)
 {
-	return size > TABLE_MIN_SIZE ? vmalloc(table_bytes(size)) :
-				       kmalloc(table_bytes(size), GFP_KERNEL);
+	return size > TABLE_MIN_SIZE ? __vmalloc(table_bytes(size), GFP_KERNEL | __GFP_NOWARN) :
+				       kmalloc(table_bytes(size), GFP_KERNEL | __GFP_NOWARN);
 }
 
 static void table_free_rcu(struct rcu_head *rcu)
