@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Functions that a test can do something inside. */
 #include <linux/compiler.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
 #include <linux/kallsyms.h>
 #include <linux/string.h>
 
@@ -44,6 +46,23 @@ void kpt_save_host_text(void)
 {
 	for (unsigned int i = 0; i < HOSTS; i++)
 		memcpy(unprobed_hosts[i], host_text(i), TEXT_BYTES);
+}
+
+static bool host_text_is_restored(void)
+{
+	for (unsigned int i = 0; i < HOSTS; i++)
+		if (memcmp(host_text(i), unprobed_hosts[i], TEXT_BYTES))
+			return false;
+	return true;
+}
+
+/* A worker restores it after probes have been dropped. */
+void kpt_wait_for_host_text(void)
+{
+	unsigned long end = jiffies + PATIENCE;
+
+	while (!host_text_is_restored() && time_before(jiffies, end))
+		msleep(20);
 }
 
 /* The text of the hosts is what it was without probes. */

@@ -41,6 +41,7 @@ extern const struct host kpt_hosts[HOSTS];
 const void *kpt_host_gen_params(const void *prev, char *desc);
 void kpt_save_host_text(void);
 void kpt_expect_host_text(struct kunit *test);
+void kpt_wait_for_host_text(void);
 
 int kprobes_test_host(struct raw_notifier_head *chain, unsigned long up, unsigned long down,
 		      void *data);

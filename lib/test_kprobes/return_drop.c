@@ -54,6 +54,7 @@ static void adaptive_pool_is_dropped_while_short(struct kunit *test)
 		EXPECT_VISIT(test, HOST, kpt_recurse_inside, &recursion, "");
 		kunit_release_action(test, drop_and_free, rp);
 	}
+	kpt_wait_for_host_text();
 }
 
 static void dropped_return_probe_is_used_again(struct kunit *test)
