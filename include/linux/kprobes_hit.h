@@ -15,6 +15,7 @@
 #include <linux/rbtree.h>
 #include <linux/rculist.h>
 #include <linux/sched.h>
+#include <linux/workqueue_types.h>
 
 /**
  * enum kprobe_site_state - Life of a site
@@ -73,9 +74,8 @@ enum kprobe_site_state {
  * @before_symbol_name: Places @ops.
  * @before_fault_handler: Places @retired.
  * @retired:	Entry in a list of sites to be freed. kprobe_mutex.
- * @rcu:	Defers freeing until no reader uses the site.
  *
- * The last five are in place of fields of @kp that only callers' probes need: @hlist,
+ * The last four are in place of fields of @kp that only callers' probes need: @hlist,
  * @symbol_name, @offset, @fault_handler and @break_handler. A site that is probed through
  * ftrace ends after @kp.
  *
@@ -108,10 +108,7 @@ struct kprobe_site {
 		};
 		struct {
 			u8 before_fault_handler[offsetof(struct kprobe, fault_handler)];
-			union {
-				struct list_head retired;
-				struct rcu_head rcu;
-			};
+			struct list_head retired;
 		};
 	};
 };
@@ -122,8 +119,7 @@ static_assert(offsetof(struct kprobe_site, missed_busy) ==
 	      offsetof(struct kprobe_site, kp.offset) &&
 	      sizeof(atomic_t) == sizeof_field(struct kprobe, offset));
 static_assert(offsetof(struct kprobe_site, kp.break_handler) ==
-	      offsetof(struct kprobe_site, retired.prev) &&
-	      sizeof(struct rcu_head) == sizeof(struct list_head));
+	      offsetof(struct kprobe_site, retired.prev));
 
 static __always_inline struct kprobe_site *site_of(struct kprobe *kp)
 {
@@ -136,7 +132,7 @@ static __always_inline struct kprobe_site *site_of(struct kprobe *kp)
  * @mask:	The number of slots, minus one.
  * @filled:	Slots that are not empty: sites and tombstones. kprobe_mutex.
  * @live:	Slots with a site. kprobe_mutex.
- * @rcu:	Defers freeing after the table has been replaced.
+ * @free_work:	Frees it after it has been replaced.
  * @slot:	A site is in one of the slots from its hash value on, with none that is empty
  *		between, so a search ends at an empty slot, and an erased site leaves a
  *		tombstone. An empty slot points to kprobe_nobody, whose address matches no
@@ -150,7 +146,7 @@ struct kprobe_table {
 	unsigned int mask;
 	unsigned int filled;
 	unsigned int live;
-	struct rcu_head rcu;
+	struct work_struct free_work;
 	struct kprobe __rcu *slot[];
 };
 

@@ -181,9 +181,11 @@ static struct kprobe_table *table_alloc(unsigned long size)
 				       kmalloc(table_bytes(size), GFP_KERNEL | __GFP_NOWARN);
 }
 
-static void table_free_rcu(struct rcu_head *rcu)
+/* Not by call_rcu(), as RCU does not watch a CPU in bring-up, which may search the table. */
+static void table_free_work(struct work_struct *work)
 {
-	kvfree(container_of(rcu, struct kprobe_table, rcu));
+	kprobes_wait_for_handlers();
+	kvfree(container_of(work, struct kprobe_table, free_work));
 }
 
 static int site_table_resize(unsigned int sites)
@@ -204,8 +206,10 @@ static int site_table_resize(unsigned int sites)
 		if (is_site_entry(table_entry(old, i)))
 			site_table_insert(new, table_entry(old, i));
 	rcu_assign_pointer(kprobe_sites, new);
-	if (old != &empty_table)
-		call_rcu(&old->rcu, table_free_rcu);
+	if (old != &empty_table) {
+		INIT_WORK(&old->free_work, table_free_work);
+		queue_work(system_unbound_wq, &old->free_work);
+	}
 	return 0;
 }
 
@@ -349,8 +353,22 @@ static void site_remove_slots(struct kprobe_site *site)
 	site_remove_detour(site);
 }
 
-/* An unwinder may have found the site by the slot that arch_prepare_kprobe() took for it. */
-DEFINE_FREE(site, struct kprobe_site *, kfree_rcu(_T, rcu))
+static void sites_reap_work(struct work_struct *work);
+static DECLARE_WORK(site_reaper, sites_reap_work);
+
+/*
+ * Sites that are in no index. A hit that searched the hash before may still compare their
+ * address, and an unwinder may have found them by their slots.
+ */
+static LIST_HEAD(unlinked_sites);	/* kprobe_mutex */
+
+static void site_free_later(struct kprobe_site *site)
+{
+	list_add(&site->retired, &unlinked_sites);
+	queue_work(system_unbound_wq, &site_reaper);
+}
+
+DEFINE_FREE(site, struct kprobe_site *, if (_T) site_free_later(_T))
 
 /**
  * site_create() - Prepare a site and add it to the indexes
@@ -397,7 +415,7 @@ void site_destroy(struct kprobe_site *site)
 	WARN_ON_ONCE(site->state != SITE_NEW);
 	site_unlink(site);
 	site_remove_slots(site);
-	kfree_rcu(site, rcu);
+	site_free_later(site);
 }
 
 static const u8 site_transitions[] = {
@@ -475,8 +493,8 @@ void site_lose_text(struct kprobe_site *site)
  * A site is freed in three steps. First, no hit reaches it any more: its text is
  * restored on all CPUs, and its last probe has left or the text is gone. Second, a
  * grace period of RCU-tasks passes, as a task may have been preempted in the site's
- * slots. Third, unless a new probe has arrived meanwhile, the slots are freed, and after a
- * grace period of RCU the site.
+ * slots. Third, unless a new probe has arrived meanwhile, the slots are freed, and the site
+ * when no handler runs that may have found it.
  */
 static LIST_HEAD(retired_sites);	/* kprobe_mutex */
 
@@ -488,7 +506,7 @@ static void site_free(struct kprobe_site *site)
 		return;
 	site_unlink(site);
 	optimizer_site_left(site_addr(site));
-	kfree_rcu(site, rcu);
+	list_add(&site->retired, &unlinked_sites);
 }
 
 /* Frees at most SITES_AT_A_TIME sites. Returns true if more are left. */
@@ -510,6 +528,7 @@ static bool sites_free_some(struct list_head *batch)
 
 static void sites_reap_work(struct work_struct *work)
 {
+	struct kprobe_site *site, *next;
 	LIST_HEAD(batch);
 
 	scoped_guard(mutex, &kprobe_mutex)
@@ -518,9 +537,13 @@ static void sites_reap_work(struct work_struct *work)
 	kprobes_wait_for_tasks();
 	while (sites_free_some(&batch))
 		cond_resched_tasks_rcu_qs();
-}
 
-static DECLARE_WORK(site_reaper, sites_reap_work);
+	scoped_guard(mutex, &kprobe_mutex)
+		list_splice_init(&unlinked_sites, &batch);
+	kprobes_wait_for_handlers();
+	list_for_each_entry_safe(site, next, &batch, retired)
+		kfree(site);
+}
 
 /**
  * site_retire() - Free a site when no task can be in its slots

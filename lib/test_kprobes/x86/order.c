@@ -3,6 +3,9 @@
  * The order in which things happen, as probes on the functions that do them see it: memory is
  * freed when no reader can have it any more, and perf is told of each change of the text.
  */
+#include "../../../kernel/kprobes/internal.h"
+
+#include <linux/cleanup.h>
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -11,6 +14,7 @@
 #include <linux/kprobes_hit.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
+#include <linux/mutex.h>
 #include <linux/perf_event.h>
 #include <linux/preempt.h>
 #include <linux/ptrace.h>
@@ -239,38 +243,48 @@ static int see_hash_replaced(struct kprobe *kp, struct pt_regs *regs)
 {
 	const struct kprobe_table *table = READ_ONCE(watch.object);
 
-	if (table && argument(regs, 0) == (unsigned long)&table->rcu)
+	if (table && argument(regs, 2) == (unsigned long)&table->free_work)
 		hide();
 	return 0;
 }
 
-/* A hit may be looking for its site in the hash that has been replaced. */
-static void old_hash_is_kept_for_its_readers(struct kunit *test)
+/* Register many probes, and watch their hash. It is replaced after they have left. */
+static struct kprobe **watch_hash(struct kunit *test)
 {
 	struct kprobe **all = kpt_many_probes(test);
 	unsigned long end = jiffies + PATIENCE;
 
 	begin_watching_frees(test);
 	watch_return(test, "vmalloc_noprof", NULL, see_hash);
-	watch_function(test, "call_rcu", see_hash_replaced);
+	watch_function(test, "queue_work_on", see_hash_replaced);
+	KUNIT_ASSERT_EQ(test, register_kprobes(all, MANY), 0);
 	/* The hash may be large enough until sites of earlier tests have been freed. */
 	while (!watch.object && time_before(jiffies, end)) {
-		KUNIT_ASSERT_EQ(test, register_kprobes(all, MANY), 0);
 		unregister_kprobes(all, MANY);
 		msleep(20);
+		KUNIT_ASSERT_EQ(test, register_kprobes(all, MANY), 0);
 	}
 	KUNIT_ASSERT_NOT_NULL(test, watch.object);
+	return all;
+}
+
+/* A hit may be looking for its site in the hash that has been replaced. */
+static void old_hash_is_kept_for_its_readers(struct kunit *test)
+{
+	unregister_kprobes(watch_hash(test), MANY);
 	expect_grace_period(test);
 }
 
 #ifdef CONFIG_HOTPLUG_CPU
 /**
- * struct bring_up - A CPU that came up while slots were to be freed
+ * struct bring_up - A CPU that came up while slots, or a hash, were to be freed
+ * @begun:	The CPU is in bring-up.
  * @waited:	The grace period that was held off is over,
- * @done:	and the CPU was still in bring-up.
- * @freed:	The slots were freed meanwhile.
+ * @done:	and the CPU was still in bring-up; or so, when the hash was replaced.
+ * @freed:	The slots or the hash were freed meanwhile.
  */
 static struct bring_up {
+	bool begun;
 	bool waited;
 	bool done;
 	bool freed;
@@ -325,8 +339,68 @@ static void slots_are_kept_while_a_cpu_comes_up(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, bring_up.freed);
 	KUNIT_EXPECT_TRUE(test, wait_for(&watch.hidden));
 }
+
+static int bring_up_cpu(void *cpu)
+{
+	add_cpu((unsigned long)cpu);
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(1);
+	return 0;
+}
+
+/* RCU does not watch the CPU yet: it may be searching the hash, for all it knows. */
+static int come_up_with_hash(struct kprobe *kp, struct pt_regs *regs)
+{
+	WRITE_ONCE(bring_up.begun, true);
+	for (unsigned int ms = 0; ms < 5000 && !READ_ONCE(watch.hidden); ms++)
+		mdelay(1);
+	bring_up.done = READ_ONCE(watch.hidden);
+	mdelay(300);
+	bring_up.freed = READ_ONCE(watch.freed);
+	return 0;
+}
+
+/* The work that frees sites, and replaces the hash, has waited before the CPU begins. */
+static void old_hash_is_kept_while_a_cpu_comes_up(struct kunit *test)
+{
+	unsigned long cpu = cpumask_last(cpu_online_mask);
+	struct task_struct *task;
+	struct kprobe **all;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "one CPU");
+	bring_up = (struct bring_up){ };
+	all = watch_hash(test);
+	watch_function(test, "fpu__init_cpu", come_up_with_hash);
+	/* Later, it would hold the mutex while it waits for the hotplug lock. */
+	wait_for_kprobe_optimizer();
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_put_online, (void *)cpu), 0);
+	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
+	kpt_hold_off_rcu_tasks(test);
+	unregister_kprobes(all, MANY);
+	msleep(50);	/* until the grace period has begun */
+	scoped_guard(mutex, &kprobe_mutex) {
+		WRITE_ONCE(kpt_load.stop, true);
+		synchronize_rcu_tasks();	/* ends after the one that was held off */
+		msleep(50);
+		task = kthread_run(bring_up_cpu, (void *)cpu, "kprobes_test");
+		if (!IS_ERR(task))
+			wait_for(&bring_up.begun);
+	}
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	kthread_stop(task);
+	KUNIT_EXPECT_TRUE(test, bring_up.done);
+	KUNIT_EXPECT_FALSE(test, bring_up.freed);
+	KUNIT_EXPECT_TRUE(test, wait_for(&watch.freed));
+	KUNIT_EXPECT_FALSE(test, watch.early);
+}
 #else
 static void slots_are_kept_while_a_cpu_comes_up(struct kunit *test)
+{
+	kunit_skip(test, "no CPU hotplug");
+}
+
+static void old_hash_is_kept_while_a_cpu_comes_up(struct kunit *test)
 {
 	kunit_skip(test, "no CPU hotplug");
 }
@@ -619,6 +693,7 @@ static struct kunit_case kprobes_x86_order_cases[] = {
 	KUNIT_CASE_SLOW(page_of_slots_is_kept_for_its_readers),
 	KUNIT_CASE(old_hash_is_kept_for_its_readers),
 	KUNIT_CASE_SLOW(slots_are_kept_while_a_cpu_comes_up),
+	KUNIT_CASE_SLOW(old_hash_is_kept_while_a_cpu_comes_up),
 	KUNIT_CASE(unregistering_waits_for_late_return),
 	KUNIT_CASE(perf_can_replay_the_text),
 	KUNIT_CASE_SLOW(perf_can_decode_slots),
