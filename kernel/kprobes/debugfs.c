@@ -5,6 +5,7 @@
 #include "internal.h"
 
 #include <linux/array_size.h>
+#include <linux/compiler.h>
 #include <linux/debugfs.h>
 #include <linux/fs.h>
 #include <linux/init.h>
@@ -12,6 +13,7 @@
 #include <linux/kstrtox.h>
 #include <linux/limits.h>
 #include <linux/seq_file.h>
+#include <linux/sprintf.h>
 
 /* The address to print: NULL for a reader without the right to see it. */
 void *kprobe_shown_addr(struct seq_file *m, unsigned long addr)
@@ -70,30 +72,34 @@ static char kprobe_type(const struct kprobe *p)
 	return is_jprobe(p) ? 'j' : 'k';
 }
 
-static void kprobe_list_show_symbol(struct seq_file *m, const struct kprobe_site *site)
+/* Write symbol, offset and module to @text, or @addr, which is to be printed, without a symbol. */
+static noinline_for_stack void kprobe_site_symbol(const struct kprobe_site *site, void *addr,
+						  char text[KSYM_SYMBOL_LEN])
 {
 	char name[KSYM_NAME_LEN], *module = NULL;
-	unsigned long addr = site_addr(site), offset = 0;
 	const char *symbol = NULL;
+	unsigned long offset = 0;
 
 	/* Other code may have been loaded at the address of text that is gone. */
 	if (site->state != SITE_GONE)
-		symbol = kallsyms_lookup(addr, NULL, &offset, &module, name);
+		symbol = kallsyms_lookup(site_addr(site), NULL, &offset, &module, name);
 	if (symbol)
-		seq_printf(m, "%s+0x%lx  %s ", symbol, offset, module ?: " ");
+		snprintf(text, KSYM_SYMBOL_LEN, "%s+0x%lx  %s", symbol, offset, module ?: " ");
 	else
-		seq_printf(m, "%pK ", kprobe_shown_addr(m, addr));
+		snprintf(text, KSYM_SYMBOL_LEN, "%pK", addr);
 }
 
 static int kprobe_list_show(struct seq_file *m, void *v)
 {
 	struct kprobe_site *site = v;
+	void *addr = kprobe_shown_addr(m, site_addr(site));
+	char symbol[KSYM_SYMBOL_LEN];
 	struct kprobe *p;
 
+	kprobe_site_symbol(site, addr, symbol);
 	guard(kprobe_links)();
 	list_for_each_entry(p, &site->kp.list, list) {
-		seq_printf(m, "%px  %c  ", kprobe_shown_addr(m, site_addr(site)), kprobe_type(p));
-		kprobe_list_show_symbol(m, site);
+		seq_printf(m, "%px  %c  %s ", addr, kprobe_type(p), symbol);
 		if (kprobe_gone(p))
 			seq_puts(m, "[GONE]");
 		else if (kprobe_disabled(p))
@@ -366,10 +372,11 @@ static void kprobe_sites_show_probes(struct seq_file *m, const struct kprobe_sit
 static int kprobe_sites_show(struct seq_file *m, void *v)
 {
 	struct kprobe_site *site = v;
+	void *addr = kprobe_shown_addr(m, site_addr(site));
+	char symbol[KSYM_SYMBOL_LEN];
 
-	seq_printf(m, "%px  ", kprobe_shown_addr(m, site_addr(site)));
-	kprobe_list_show_symbol(m, site);
-	seq_printf(m, " kind=%s", site_kinds[kprobe_site_kind(site)]);
+	kprobe_site_symbol(site, addr, symbol);
+	seq_printf(m, "%px  %s  kind=%s", addr, symbol, site_kinds[kprobe_site_kind(site)]);
 	if (site_stays_breakpoint(site))
 		seq_printf(m, " no_jump=%s", optimizer_no_jump(site));
 	if (kprobe_site_kind(site) == KIND_FTRACE && ftrace_is_off())
