@@ -642,7 +642,7 @@ static int kprobe_set_disabled(struct kprobe *p, struct kprobe_site *site, u32 d
 
 	if ((p->flags & KPROBE_FLAG_DISABLED) == disabled)
 		return 0;
-	WRITE_ONCE(p->flags, p->flags ^ KPROBE_FLAG_DISABLED);
+	kprobe_change_flag(p, KPROBE_FLAG_DISABLED, disabled);
 	site_add_to_batch(site, &batch);
 	if (disabled) {
 		kprobes_apply_removal(&batch);
@@ -650,7 +650,7 @@ static int kprobe_set_disabled(struct kprobe *p, struct kprobe_site *site, u32 d
 	}
 	err = kprobes_apply(&batch);
 	if (err) {
-		WRITE_ONCE(p->flags, p->flags ^ KPROBE_FLAG_DISABLED);
+		kprobe_change_flag(p, KPROBE_FLAG_DISABLED, true);
 		kprobes_apply_removal(&batch);
 	}
 	return err;

@@ -137,6 +137,7 @@ void kprobe_link(struct kprobe *p, struct kprobe_site *site);
 int kprobe_unlink(struct kprobe *p, struct kprobe_site **found);
 bool kprobe_is_unlinked(const struct kprobe *p);
 bool kprobes_disable_all(struct kprobe *kp);
+void kprobe_change_flag(struct kprobe *p, u32 flag, bool set);
 void site_change_flag(struct kprobe_site *site, u32 flag, bool set);
 
 /* address.c */

@@ -134,9 +134,15 @@ void __kprobes kprobe_link(struct kprobe *p, struct kprobe_site *site)
 	list_add_rcu(&p->list, &site->kp.list);
 }
 
+/* Pairs with kprobe_disabled() of a hit that is still under way. The lock is held. */
+static __always_inline void kprobe_set_flag(struct kprobe *p, u32 flag, bool set)
+{
+	WRITE_ONCE(p->flags, set ? p->flags | flag : p->flags & ~flag);
+}
+
 /*
  * Handlers may still run, and read their probe with plain accesses. So @addr is written
- * only if the caller has changed it, and @flags, which a hit reads, with a marked access.
+ * only if the caller has changed it.
  */
 static __always_inline void kprobe_restore_fields(struct kprobe *p,
 						  const struct kprobe_site *site)
@@ -144,7 +150,7 @@ static __always_inline void kprobe_restore_fields(struct kprobe *p,
 	if (p->addr != site->kp.addr)
 		WRITE_ONCE(p->addr, site->kp.addr);
 	if (kprobe_optimized(p))
-		WRITE_ONCE(p->flags, p->flags & ~KPROBE_FLAG_OPTIMIZED);
+		kprobe_set_flag(p, KPROBE_FLAG_OPTIMIZED, false);
 }
 
 /* No hit calls its only probe directly any more. The rest is for kprobes_clean_up(). */
@@ -212,10 +218,18 @@ bool __kprobes kprobes_disable_all(struct kprobe *kp)
 	if (WARN_ON_ONCE(!kprobe_links_trylock(&flags)))
 		return true;
 	list_for_each_entry(p, &kp->list, list)
-		WRITE_ONCE(p->flags, p->flags | KPROBE_FLAG_DISABLED);
+		kprobe_set_flag(p, KPROBE_FLAG_DISABLED, true);
 	site_set_stale(site_of(kp));
 	kprobe_links_unlock(flags);
 	return true;
+}
+
+/* kprobe_change_flag() - Set or clear a flag of a registered probe; kprobe_mutex is held */
+void __kprobes kprobe_change_flag(struct kprobe *p, u32 flag, bool set)
+{
+	lockdep_assert_held(&kprobe_mutex);
+	guard(kprobe_links)();
+	kprobe_set_flag(p, flag, set);
 }
 
 /**
@@ -228,13 +242,11 @@ bool __kprobes kprobes_disable_all(struct kprobe *kp)
  */
 void __kprobes site_change_flag(struct kprobe_site *site, u32 flag, bool set)
 {
-	u32 value = set ? flag : 0;
 	struct kprobe *p;
 
 	lockdep_assert_held(&kprobe_mutex);
-	WRITE_ONCE(site->kp.flags, (site->kp.flags & ~flag) | value);
 	guard(kprobe_links)();
-	/* Pairs with kprobe_disabled() of a hit that is still under way. */
+	kprobe_set_flag(&site->kp, flag, set);
 	list_for_each_entry(p, &site->kp.list, list)
-		WRITE_ONCE(p->flags, (p->flags & ~flag) | value);
+		kprobe_set_flag(p, flag, set);
 }
