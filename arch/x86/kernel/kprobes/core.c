@@ -309,6 +309,7 @@ static const char * const no_exceptions[] __initconst = {
 	"restore_registers",
 	"swsusp_arch_suspend",
 	"create_image",
+	"hibernation_snapshot",		/* create_image() may be inlined */
 	/* another kernel is started */
 	"machine_kexec",
 };
