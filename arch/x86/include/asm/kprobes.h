@@ -54,10 +54,12 @@ struct pt_regs;
 
 /**
  * struct insn_emulation - Instruction in the form that emulate_insn() takes
- * @op:		The operation, see emulate.c.
+ * @op:		The operation, an enum insn_class.
  * @size:	Length of the instruction in bytes.
  * @cond:	The condition code of a conditional branch.
  * @scale:	Shift of the index register.
+ * @memory:	The target of an indirect branch is in memory, at that address.
+ * @narrow:	Only 32 bits of the register count, in 64-bit mode.
  * @base:	Offset in struct pt_regs of the base or target register, or
  *		EMUL_NO_REG.
  * @index:	Offset in struct pt_regs of the index register, or EMUL_NO_REG.
@@ -68,7 +70,9 @@ struct insn_emulation {
 	u8	op;
 	u8	size;
 	u8	cond;
-	u8	scale;
+	u8	scale : 2;
+	bool	memory : 1;
+	bool	narrow : 1;
 	u8	base;
 	u8	index;
 	u16	drop;

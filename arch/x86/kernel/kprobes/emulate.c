@@ -20,34 +20,8 @@
 #include <kunit/visibility.h>
 
 #include "emulate.h"
+#include "insn.h"
 #include "opcode.h"
-
-/*
- * Operations of emulate_insn(). An operand size prefix makes those from EMUL_JCC to
- * EMUL_POPF another instruction, which loads 16 bits of ip or moves the stack by two
- * bytes.
- */
-enum emul_op {
-	EMUL_NONE,		/* there is no emulation */
-	EMUL_NOP,		/* NOP, ENDBR; HLT, MWAIT: no time passes */
-	EMUL_JCC,		/* if @cond, jump by @disp */
-	EMUL_JMP,		/* jump by @disp */
-	EMUL_CALL,		/* call by @disp */
-	EMUL_RET,		/* return, drop @drop bytes more */
-	EMUL_JMP_REG,		/* jump to the content of @base */
-	EMUL_CALL_REG,		/* call the content of @base */
-	EMUL_JMP_MEM,		/* jump to the content of memory */
-	EMUL_CALL_MEM,		/* call the content of memory */
-	EMUL_LOOP,		/* count down; if not zero and @cond, jump */
-	EMUL_LOOP32,		/* as EMUL_LOOP, in 64-bit mode, counting in ECX */
-	EMUL_JCXZ,		/* if the count is zero, jump */
-	EMUL_JCXZ32,		/* as EMUL_JCXZ, in 64-bit mode, checking ECX */
-	EMUL_PUSHF,
-	EMUL_POPF,
-	EMUL_CLI,
-	EMUL_STI,
-	EMUL_TPAUSE,		/* TPAUSE, UMWAIT: no time passes, flags are set */
-};
 
 #define EMUL_NO_REG	0xff
 
@@ -110,99 +84,7 @@ static bool has_native_address(const struct insn *insn)
 	return insn->addr_bytes == (insn->x86_64 ? 8 : 4);
 }
 
-static enum emul_op emul_indirect_op(u8 modrm)
-{
-	bool mem = X86_MODRM_MOD(modrm) != 3;
-
-	switch (X86_MODRM_REG(modrm)) {
-	case GROUP5_CALL:
-		return mem ? EMUL_CALL_MEM : EMUL_CALL_REG;
-	case GROUP5_JMP:
-		return mem ? EMUL_JMP_MEM : EMUL_JMP_REG;
-	default:
-		return EMUL_NONE;
-	}
-}
-
-static enum emul_op emul_one_byte_op(const struct insn *insn)
-{
-	switch (insn_opcode(insn)) {
-	case OPCODE_JCC8(0) ... OPCODE_JCC8(0xf):
-		return EMUL_JCC;
-	case OPCODE_NOP: /* without the prefixes that make it XCHG or PAUSE */
-		return X86_REX_B(insn->rex_prefix.bytes[0]) ||
-		       has_prefix(insn, PREFIX_REP) ? EMUL_NONE : EMUL_NOP;
-	case OPCODE_PUSHF:
-		return EMUL_PUSHF;
-	case OPCODE_POPF:
-		return EMUL_POPF;
-	case OPCODE_RET_IMM:
-	case RET_INSN_OPCODE:
-		return EMUL_RET;
-	case OPCODE_LOOPNE ... OPCODE_LOOP:
-		return has_native_address(insn) ? EMUL_LOOP : EMUL_LOOP32;
-	case OPCODE_JCXZ:
-		return has_native_address(insn) ? EMUL_JCXZ : EMUL_JCXZ32;
-	case CALL_INSN_OPCODE:
-		return EMUL_CALL;
-	case JMP32_INSN_OPCODE:
-	case JMP8_INSN_OPCODE:
-		return EMUL_JMP;
-	case OPCODE_HLT:
-		return EMUL_NOP;
-	case OPCODE_CLI:
-		return EMUL_CLI;
-	case OPCODE_STI:
-		return EMUL_STI;
-	case OPCODE_GROUP5:
-		return emul_indirect_op(insn->modrm.bytes[0]);
-	default:
-		return EMUL_NONE;
-	}
-}
-
-static enum emul_op emul_two_byte_op(const struct insn *insn)
-{
-	u8 prefix = mandatory_prefix(insn);
-	u8 modrm = insn->modrm.bytes[0];
-
-	switch (insn_opcode(insn)) {
-	case OPCODE_GROUP7: /* MWAIT, MWAITX */
-		return !prefix && (modrm == 0xc9 || modrm == 0xfb) ?
-			EMUL_NOP : EMUL_NONE;
-	case OPCODE_ENDBR:
-		return prefix == PREFIX_REP && (modrm == MODRM_ENDBR64 || modrm == MODRM_ENDBR32) ?
-			EMUL_NOP : EMUL_NONE;
-	case OPCODE_NOPL:
-		return EMUL_NOP;
-	case OPCODE_JCC32(0) ... OPCODE_JCC32(0xf):
-		return EMUL_JCC;
-	case OPCODE_GROUP15: /* TPAUSE, UMWAIT */
-		return (prefix == PREFIX_OPSIZE || prefix == PREFIX_REPNE) &&
-		       modrm >= 0xf0 && modrm <= 0xf7 ? EMUL_TPAUSE : EMUL_NONE;
-	default:
-		return EMUL_NONE;
-	}
-}
-
-static enum emul_op emul_insn_op(const struct insn *insn)
-{
-	/* REX2 may select a register that struct pt_regs does not have. */
-	if (insn->rex_prefix.nbytes == 2 || has_prefix(insn, PREFIX_LOCK))
-		return EMUL_NONE;
-
-	return insn_opcode(insn) < 0x100 ? emul_one_byte_op(insn) :
-					   emul_two_byte_op(insn);
-}
-
-static u8 emul_loop_cond(const struct insn *insn)
-{
-	static const u8 conds[] = { COND_NE, COND_E, COND_ALWAYS };
-
-	return conds[insn->opcode.bytes[0] - OPCODE_LOOPNE];
-}
-
-/* Describe the memory operand of @insn, see volume 2, section 2.1.5 of the SDM. */
+/* Describe the operand of @insn, see volume 2, section 2.1.5 of the SDM. */
 static int emul_prepare_operand(struct insn_emulation *emul, const struct insn *insn)
 {
 	u8 rex = insn->rex_prefix.bytes[0];
@@ -210,11 +92,17 @@ static int emul_prepare_operand(struct insn_emulation *emul, const struct insn *
 	u8 sib = insn->sib.bytes[0];
 	u8 base = X86_MODRM_RM(modrm);
 
+	if (X86_MODRM_MOD(modrm) == 3) {
+		emul->base = emul_reg_offset(base, X86_REX_B(rex));
+		return 0;
+	}
+
 	/* The base of these segments is not 0. */
 	if (has_prefix(insn, PREFIX_FS) || has_prefix(insn, PREFIX_GS) ||
 	    !has_native_address(insn))
 		return -EILSEQ;
 
+	emul->memory = true;
 	emul->disp = insn->displacement.value;
 
 	if (insn->sib.nbytes) {
@@ -231,6 +119,47 @@ static int emul_prepare_operand(struct insn_emulation *emul, const struct insn *
 	return 0;
 }
 
+/* Describe the count of LOOP or JCXZ. Outside of 64-bit mode, a prefix makes it that in CX. */
+static int emul_prepare_count(struct insn_emulation *emul, const struct insn *insn)
+{
+	emul->narrow = !has_native_address(insn);
+	return emul->narrow && !insn->x86_64 ? -EILSEQ : 0;
+}
+
+/* Describe an instruction that changes the path or the stack pointer. */
+static int emul_prepare_branch(struct insn_emulation *emul, const struct insn *insn)
+{
+	static const u8 loop_conds[] = { COND_NE, COND_E, COND_ALWAYS };
+
+	/* It would load 16 bits of ip, or move the stack by two bytes. */
+	if (has_prefix(insn, PREFIX_OPSIZE))
+		return -EILSEQ;
+
+	switch (emul->op) {
+	case INSN_JCC:
+		emul->cond = insn_opcode(insn) & 0xf;
+		return 0;
+	case INSN_JMP:
+	case INSN_CALL:
+	case INSN_PUSHF:
+	case INSN_POPF:
+		return 0;
+	case INSN_RET:
+		emul->drop = insn->immediate.value;
+		return 0;
+	case INSN_JMP_INDIRECT:
+	case INSN_CALL_INDIRECT:
+		return emul_prepare_operand(emul, insn);
+	case INSN_LOOP:
+		emul->cond = loop_conds[insn->opcode.bytes[0] - OPCODE_LOOPNE];
+		return emul_prepare_count(emul, insn);
+	case INSN_JCXZ:
+		return emul_prepare_count(emul, insn);
+	default:
+		return -EILSEQ;
+	}
+}
+
 /**
  * prepare_emulation() - Describe an instruction for emulate_insn()
  * @emul: The description to fill.
@@ -242,44 +171,27 @@ static int emul_prepare_operand(struct insn_emulation *emul, const struct insn *
 int prepare_emulation(struct insn_emulation *emul, const struct insn *insn)
 {
 	*emul = (struct insn_emulation) {
-		.op = emul_insn_op(insn),
+		.op = insn_class(insn),
 		.size = insn->length,
 		.base = EMUL_NO_REG,
 		.index = EMUL_NO_REG,
 		.disp = insn->immediate.value,
 	};
 
-	if (has_prefix(insn, PREFIX_OPSIZE) &&
-	    emul->op >= EMUL_JCC && emul->op <= EMUL_POPF)
+	/* REX2 may select a register that struct pt_regs does not have. */
+	if (is_rex2_insn(insn) || has_prefix(insn, PREFIX_LOCK))
 		return -EILSEQ;
 
 	switch (emul->op) {
-	case EMUL_NONE:
-		return -EILSEQ;
-	case EMUL_JCC:
-		emul->cond = insn_opcode(insn) & 0xf;
+	case INSN_NOP:
+	case INSN_ENDBR:
+	case INSN_WAIT:
+	case INSN_TIMED_WAIT:
+	case INSN_CLI:
+	case INSN_STI:
 		return 0;
-	case EMUL_RET:
-		emul->drop = insn->immediate.value;
-		return 0;
-	case EMUL_JMP_REG:
-	case EMUL_CALL_REG:
-		emul->base = emul_reg_offset(X86_MODRM_RM(insn->modrm.bytes[0]),
-					     X86_REX_B(insn->rex_prefix.bytes[0]));
-		return 0;
-	case EMUL_JMP_MEM:
-	case EMUL_CALL_MEM:
-		return emul_prepare_operand(emul, insn);
-	case EMUL_LOOP:
-		emul->cond = emul_loop_cond(insn);
-		return 0;
-	case EMUL_LOOP32:
-		emul->cond = emul_loop_cond(insn);
-		fallthrough;
-	case EMUL_JCXZ32: /* counts in CX outside of 64-bit mode */
-		return insn->x86_64 ? 0 : -EILSEQ;
 	default:
-		return 0;
+		return emul_prepare_branch(emul, insn);
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(prepare_emulation);
@@ -293,7 +205,7 @@ EXPORT_SYMBOL_IF_KUNIT(prepare_emulation);
  */
 bool emulates_nothing(const struct insn_emulation *emul)
 {
-	return emul->op == EMUL_NOP;
+	return emul->op == INSN_NOP || emul->op == INSN_ENDBR || emul->op == INSN_WAIT;
 }
 
 /**
@@ -305,7 +217,7 @@ bool emulates_nothing(const struct insn_emulation *emul)
  */
 bool emulates_jump(const struct insn_emulation *emul)
 {
-	return emul->op == EMUL_JMP;
+	return emul->op == INSN_JMP;
 }
 
 /**
@@ -318,7 +230,8 @@ bool emulates_jump(const struct insn_emulation *emul)
  */
 bool emulation_can_fail(const struct insn_emulation *emul)
 {
-	return emul->op >= EMUL_RET && emul->op <= EMUL_CALL_MEM;
+	return emul->op == INSN_RET || emul->op == INSN_JMP_INDIRECT ||
+	       emul->op == INSN_CALL_INDIRECT;
 }
 EXPORT_SYMBOL_IF_KUNIT(emulation_can_fail);
 
@@ -326,16 +239,6 @@ static __always_inline unsigned long
 emul_get_reg(const struct pt_regs *regs, u8 offset)
 {
 	return *(const unsigned long *)((const void *)regs + offset);
-}
-
-static __always_inline bool
-emulate_jmp_to(struct pt_regs *regs, unsigned long target)
-{
-	if (unlikely(target < KERNEL_HALF))
-		return false;
-
-	int3_emulate_jmp(regs, target);
-	return true;
 }
 
 /*
@@ -358,16 +261,6 @@ emulate_push(struct pt_regs *regs, unsigned long word, unsigned long ip)
 
 	*top = word;
 	emulate_move(regs, ip, (unsigned long)top);
-}
-
-static __always_inline bool
-emulate_call_to(struct pt_regs *regs, unsigned long next, unsigned long target)
-{
-	if (unlikely(target < KERNEL_HALF))
-		return false;
-
-	emulate_push(regs, next, target);
-	return true;
 }
 
 /* preempt_count() of the running emul_load() and KPROBE_CONTEXT_SET, or 0. */
@@ -414,8 +307,9 @@ static __always_inline bool emul_can_load(unsigned long addr)
 					      (last & PAGE_MASK) != VSYSCALL_ADDR);
 }
 
+/* Find the target of an indirect branch. Returns false if it cannot be used. */
 static __always_inline bool
-emul_load_target(const struct insn_emulation *emul, const struct pt_regs *regs,
+emul_find_target(const struct insn_emulation *emul, const struct pt_regs *regs,
 		 unsigned long next, unsigned long *target)
 {
 	unsigned long addr = emul->disp;
@@ -427,7 +321,10 @@ emul_load_target(const struct insn_emulation *emul, const struct pt_regs *regs,
 	if (emul->index != EMUL_NO_REG)
 		addr += emul_get_reg(regs, emul->index) << emul->scale;
 
-	return emul_can_load(addr) && emul_load(target, addr);
+	*target = addr;
+	if (emul->memory && !(emul_can_load(addr) && emul_load(target, addr)))
+		return false;
+	return likely(*target >= KERNEL_HALF);
 }
 
 static __always_inline bool emulate_ret(const struct insn_emulation *emul,
@@ -443,24 +340,10 @@ static __always_inline bool emulate_ret(const struct insn_emulation *emul,
 	return true;
 }
 
-static __always_inline void emulate_loop(const struct insn_emulation *emul,
-					 struct pt_regs *regs, unsigned long count)
+static __always_inline unsigned long emul_count(const struct insn_emulation *emul,
+						unsigned long count)
 {
-	regs->cx = count;
-	if (!count)
-		return;
-
-	if (emul->cond == COND_ALWAYS)
-		int3_emulate_jmp(regs, regs->ip + emul->disp);
-	else
-		int3_emulate_jcc(regs, emul->cond, regs->ip, emul->disp);
-}
-
-static __always_inline void emulate_jcxz(const struct insn_emulation *emul,
-					 struct pt_regs *regs, unsigned long count)
-{
-	if (!count)
-		int3_emulate_jmp(regs, regs->ip + emul->disp);
+	return emul->narrow ? (u32)count : count;
 }
 
 static __always_inline void emulate_pushf(struct pt_regs *regs, unsigned long next)
@@ -484,25 +367,26 @@ static __always_inline void emulate_in_place(const struct insn_emulation *emul,
 {
 	regs->ip = next;
 	switch (emul->op) {
-	case EMUL_LOOP:
-		emulate_loop(emul, regs, regs->cx - 1);
+	case INSN_LOOP:
+		regs->cx = emul_count(emul, regs->cx - 1);
+		if (!regs->cx)
+			break;
+		if (emul->cond == COND_ALWAYS)
+			int3_emulate_jmp(regs, next + emul->disp);
+		else
+			int3_emulate_jcc(regs, emul->cond, next, emul->disp);
 		break;
-	case EMUL_LOOP32:
-		emulate_loop(emul, regs, (u32)(regs->cx - 1));
+	case INSN_JCXZ:
+		if (!emul_count(emul, regs->cx))
+			int3_emulate_jmp(regs, next + emul->disp);
 		break;
-	case EMUL_JCXZ:
-		emulate_jcxz(emul, regs, regs->cx);
-		break;
-	case EMUL_JCXZ32:
-		emulate_jcxz(emul, regs, (u32)regs->cx);
-		break;
-	case EMUL_CLI:
+	case INSN_CLI:
 		regs->flags &= ~X86_EFLAGS_IF;
 		break;
-	case EMUL_STI:
+	case INSN_STI:
 		regs->flags |= X86_EFLAGS_IF;
 		break;
-	case EMUL_TPAUSE:
+	case INSN_TIMED_WAIT:
 		regs->flags &= ~STATUS_FLAGS;
 		break;
 	}
@@ -518,24 +402,24 @@ static __always_inline bool emulate_rare_op(const struct insn_emulation *emul,
 	unsigned long target;
 
 	switch (emul->op) {
-	case EMUL_PUSHF:
+	case INSN_PUSHF:
 		emulate_pushf(regs, next);
 		return true;
-	case EMUL_POPF:
+	case INSN_POPF:
 		emulate_popf(regs, next);
 		return true;
-	case EMUL_RET:
+	case INSN_RET:
 		return emulate_ret(emul, regs);
-	case EMUL_JMP_REG:
-		return emulate_jmp_to(regs, emul_get_reg(regs, emul->base));
-	case EMUL_CALL_REG:
-		return emulate_call_to(regs, next, emul_get_reg(regs, emul->base));
-	case EMUL_JMP_MEM:
-		return emul_load_target(emul, regs, next, &target) &&
-		       emulate_jmp_to(regs, target);
-	case EMUL_CALL_MEM:
-		return emul_load_target(emul, regs, next, &target) &&
-		       emulate_call_to(regs, next, target);
+	case INSN_JMP_INDIRECT:
+		if (!emul_find_target(emul, regs, next, &target))
+			return false;
+		int3_emulate_jmp(regs, target);
+		return true;
+	case INSN_CALL_INDIRECT:
+		if (!emul_find_target(emul, regs, next, &target))
+			return false;
+		emulate_push(regs, next, target);
+		return true;
 	default:
 		emulate_in_place(emul, regs, next);
 		return true;
@@ -549,18 +433,17 @@ static __always_inline bool emulate_rare_op(const struct insn_emulation *emul,
 static __always_inline bool emulate_op(const struct insn_emulation *emul,
 				       struct pt_regs *regs, unsigned long next)
 {
-	if (emul->op == EMUL_JCC) {
-		regs->ip = next;
+	if (emul->op == INSN_JCC) {
 		int3_emulate_jcc(regs, emul->cond, next, emul->disp);
 		return true;
 	}
 
-	if (emul->op == EMUL_CALL) {
+	if (emul->op == INSN_CALL) {
 		emulate_push(regs, next, next + emul->disp);
 		return true;
 	}
 
-	if (emul->op == EMUL_JMP) {
+	if (emul->op == INSN_JMP) {
 		int3_emulate_jmp(regs, next + emul->disp);
 		return true;
 	}

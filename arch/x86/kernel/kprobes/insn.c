@@ -20,23 +20,13 @@
 #include "opcode.h"
 
 /*
- * The opcode maps in the layout of the SDM (volume 2, appendix A): 16 opcodes a
- * row, one class an opcode.
+ * The opcode maps in the layout of the SDM (volume 2, appendix A): 16 opcodes a row, one
+ * enum insn_class an opcode. Besides, only here:
  *
- *   '.'  Ordinary: a copy at another address does the same.
  *   'm'  Ordinary, with a ModRM byte. If the decoder finds none, a prefix has
  *	  made it another instruction, or none.
- *   's'  Ordinary, but not with the stub that calls post handlers: loads a
- *	  control, debug, segment or model specific register, or the address of
- *	  a descriptor table.
- *   'e'  Emulated, or skipped if it has no effect; forms that cannot be emulated
- *	  are refused.
- *   'n'  As 'e', but forms that cannot be emulated are ordinary.
- *   'w'  As 'e': a wait, which may end at any time, so it is emulated as a NOP.
- *	  A copy would sleep through the wakeup that came with the breakpoint.
+ *   'o'  Ordinary, and 'O' as 's', but not an instruction of 64-bit mode.
  *   'g'  Depends on the ModRM byte.
- *   'o'  As '.', and 'O' as 's', but not an instruction of 64-bit mode.
- *   '-'  Refused.
  *
  * These are refused: instructions that leave or enter the kernel or a virtual
  * machine, since the breakpoint's handler returns to where it came from;
@@ -53,27 +43,27 @@ static const char one_byte_opcodes[] =
 	/* 4 */ "oooooooooooooooo"	/* INC, DEC; or REX */
 	/* 5 */ "................"
 	/* 6 */ "ooom----.m.m...."	/* 0-2: PUSHA, POPA, BOUND; 4-7: prefixes */
-	/* 7 */ "eeeeeeeeeeeeeeee"	/* Jcc */
+	/* 7 */ "cccccccccccccccc"	/* Jcc */
 	/* 8 */ "mmommmmmmmmmgggg"	/* c-f: MOV from segment, LEA, MOV to, POP */
-	/* 9 */ "n.........-.ee.."	/* 0: NOP; a: CALL far; c-d: PUSHF, POPF */
+	/* 9 */ "n.........-.pq.."	/* 0: NOP; a: CALL far; c-d: PUSHF, POPF */
 	/* a */ "................"
 	/* b */ "................"
-	/* c */ "mmeeOOgg..------"	/* 2-3: RET; 4-5: LES, LDS; a-f: RET far, INT, IRET */
+	/* c */ "mmrrOOgg..!!!--!"	/* 2-3: RET; 4-5: LES, LDS; a-f: RET far, INT, IRET */
 	/* d */ "mmmmoo-.mmmmmmmm"	/* 4-5: AAM, AAD; 8-f: x87 */
-	/* e */ "eeee....ee-e...."	/* 0-3: LOOP, JCXZ; 8-b: CALL, JMP, JMP far, JMP */
-	/* f */ "----w.mm..ee..gg";	/* 0, 2-3: prefixes; 1: INT1; 4: HLT; a-b: CLI, STI */
+	/* e */ "lllz....aj-j...."	/* 0-3: LOOP, JCXZ; 8-b: CALL, JMP, JMP far, JMP */
+	/* f */ "----w.mm..xy..gg";	/* 0, 2-3: prefixes; 1: INT1; 4: HLT; a-b: CLI, STI */
 
 static const char two_byte_opcodes[] =
 	/*       0123456789abcdef */
-	/* 0 */ "ggmm--s-..---m.m"	/* 5-7: SYSCALL, CLTS, SYSRET; b: UD2 */
-	/* 1 */ "mmmmmmmmm-mmm-ge"	/* f: NOP */
+	/* 0 */ "ggmm--s-..-!-m.m"	/* 5-7: SYSCALL, CLTS, SYSRET; b: UD2 */
+	/* 1 */ "mmmmmmmmm-mmm-gn"	/* f: NOP */
 	/* 2 */ "gggg----mmmmmmmm"	/* 0-3: MOV from, to control and debug registers */
 	/* 3 */ "s...----m-m-----"	/* 0: WRMSR; 4-7: SYSENTER ... GETSEC; 8, a: escapes */
 	/* 4 */ "mmmmmmmmmmmmmmmm"
 	/* 5 */ "mmmmmmmmmmmmmmmm"
 	/* 6 */ "mmmmmmmmmmmmmmmm"
 	/* 7 */ "mmmmmmm.mmmmmmmm"	/* 7: EMMS */
-	/* 8 */ "eeeeeeeeeeeeeeee"	/* Jcc */
+	/* 8 */ "cccccccccccccccc"	/* Jcc */
 	/* 9 */ "mmmmmmmmmmmmmmmm"
 	/* a */ ".s.mmmmm.--mmmgm"	/* 0-1, 8-9: PUSH, POP FS, GS; 2: CPUID; a: RSM */
 	/* b */ "mm-ms-mmm-gmmmmm"	/* 2, 4-5: LSS, LFS, LGS; 9: UD1 */
@@ -105,10 +95,10 @@ static const struct opcode_group {
 	{ 0x8f,   ANY_PREFIX,	 ".-------", ".-------" },
 	/* MOV and XABORT, outside of a transaction a NOP; MOV and XBEGIN, a branch */
 	{ 0xc6,   ANY_PREFIX,	 ".-------", ".------." },
-	{ 0xc7,   ANY_PREFIX,	 ".-------", ".-------" },
+	{ 0xc7,   ANY_PREFIX,	 ".-------", ".------#" },
 	/* INC, DEC; INC, DEC, CALL, CALL far, JMP, JMP far, PUSH */
 	{ 0xfe,   ANY_PREFIX,	 "..------", "..------" },
-	{ 0xff,   ANY_PREFIX,	 "..e-e-.-", "..e-e-.-" },
+	{ 0xff,   ANY_PREFIX,	 "..A+J*.-", "..A+J*.-" },
 	/* LKGS; SLDT, STR, LLDT, LTR, VERR, VERW */
 	{ 0x0f00, PREFIX_REPNE,	 "------s-", "------s-" },
 	{ 0x0f00, ANY_PREFIX,	 "..ss..--", "..ss..--" },
@@ -127,8 +117,8 @@ static const struct opcode_group {
 	/* PTWRITE, CLRSSBSY, RDFSBASE, RDGSBASE, WRFSBASE, WRGSBASE, INCSSP, UMONITOR */
 	{ 0x0fae, PREFIX_REP,	 "----.-.-", "..s-...-" },
 	/* UMWAIT; CLWB, CLFLUSHOPT, TPAUSE; FXSAVE to CLFLUSH, LFENCE, MFENCE, SFENCE */
-	{ 0x0fae, PREFIX_REPNE,	 "--------", "------w-" },
-	{ 0x0fae, PREFIX_OPSIZE, "------..", "------w-" },
+	{ 0x0fae, PREFIX_REPNE,	 "--------", "------t-" },
+	{ 0x0fae, PREFIX_OPSIZE, "------..", "------t-" },
 	{ 0x0fae, ANY_PREFIX,	 "........", "-----..." },
 	/* BT, BTS, BTR, BTC */
 	{ 0x0fba, ANY_PREFIX,	 "----....", "----...." },
@@ -138,10 +128,7 @@ static const struct opcode_group {
 	{ 0x0fc7, ANY_PREFIX,	 "-.-.....", "------.." },
 };
 
-/*
- * 0f 01 without an operand in memory, by ModRM.reg and ModRM.rm. Prefixes change
- * the instruction but not its class, except in row 1.
- */
+/* 0f 01 without an operand in memory, by ModRM.reg and ModRM.rm */
 static const char group_7[] =
 	/*       01234567 */
 	/* 0 */ "-.--..s."	/* ENCLV, VMCALL, VMLAUNCH, VMRESUME, VMXOFF, PCONFIG, WRMSRNS */
@@ -169,18 +156,22 @@ static const struct opcode_group *find_opcode_group(u16 opcode, u8 prefix)
 
 static char opcode_group_class(const struct insn *insn)
 {
-	const struct opcode_group *g = find_opcode_group(insn_opcode(insn),
-							 mandatory_prefix(insn));
-	u8 modrm = insn->modrm.bytes[0];
+	u8 prefix = mandatory_prefix(insn), modrm = insn->modrm.bytes[0];
+	const struct opcode_group *g = find_opcode_group(insn_opcode(insn), prefix);
 	char class;
 
 	if (!g || !insn->modrm.nbytes)
-		return '-';
+		return INSN_REFUSED;
 	if (X86_MODRM_MOD(modrm) != 3)
 		return g->memory[X86_MODRM_REG(modrm)];
 
 	class = g->reg[X86_MODRM_REG(modrm)];
-	return class == 'g' ? group_7[modrm & 0x3f] : class;
+	if (class == INSN_ENDBR && modrm != MODRM_ENDBR64 && modrm != MODRM_ENDBR32)
+		return INSN_REFUSED;
+	if (class == 'g')
+		class = group_7[modrm & 0x3f];
+	/* Prefixes change an instruction of group 7 but not its class, except that of MWAIT. */
+	return class == INSN_WAIT && prefix ? INSN_REFUSED : class;
 }
 
 static char vex_insn_class(const struct insn *insn)
@@ -191,17 +182,26 @@ static char vex_insn_class(const struct insn *insn)
 	/* These prefixes make it undefined, which the decoder ignores. */
 	if (insn->rex_prefix.nbytes || mandatory_prefix(insn) ||
 	    has_prefix(insn, PREFIX_LOCK))
-		return '-';
+		return INSN_REFUSED;
 
 	/* The decoder accepts all of EVEX ff; only INC, DEC and PUSH2 exist. */
 	if (evex && X86_EVEX_M(insn->vex_prefix.bytes[1]) == 4 &&
 	    insn->opcode.bytes[0] == OPCODE_GROUP5 && reg > 1 && reg != GROUP5_PUSH)
-		return '-';
+		return INSN_REFUSED;
 
-	return '.';
+	return INSN_ORDINARY;
 }
 
-static char insn_class(const struct insn *insn)
+/**
+ * insn_class() - Classify an instruction
+ * @insn: The instruction, decoded as far as insn_get_modrm() does.
+ *
+ * Prefixes that forbid to probe it are not considered, see analyse_insn().
+ *
+ * Context: Any. Pure.
+ * Return: An enum insn_class; any other value stands for INSN_ORDINARY.
+ */
+char insn_class(const struct insn *insn)
 {
 	u16 opcode = insn_opcode(insn);
 	char class;
@@ -211,8 +211,15 @@ static char insn_class(const struct insn *insn)
 
 	class = opcode < 0x100 ? one_byte_opcodes[opcode] :
 				 two_byte_opcodes[opcode & 0xff];
-	return class == 'g' ? opcode_group_class(insn) : class;
+	if (class == 'g')
+		return opcode_group_class(insn);
+	/* These prefixes make it XCHG or PAUSE. */
+	if (opcode == OPCODE_NOP && (X86_REX_B(insn->rex_prefix.bytes[0]) ||
+				     is_rex2_insn(insn) || has_prefix(insn, PREFIX_REP)))
+		return INSN_ORDINARY;
+	return class;
 }
+EXPORT_SYMBOL_IF_KUNIT(insn_class);
 
 /*
  * STI delays interrupts until the next instruction has ended, but not if a breakpoint
@@ -230,16 +237,15 @@ static bool is_sti_shadow_needed(const struct insn *sti)
 		return true;
 
 	class = insn_class(&next);
-	return class == 'w' || class == '-';
+	return is_wait_class(class) || class <= INSN_REFUSED;
 }
 
 static enum insn_run insn_emulated_run(const struct insn *insn)
 {
 	struct insn_emulation emul;
 
-	if (insn_opcode(insn) == OPCODE_STI && is_sti_shadow_needed(insn))
-		return INSN_RUN_NEVER;
-	if (prepare_emulation(&emul, insn))
+	if (prepare_emulation(&emul, insn) ||
+	    (emul.op == INSN_STI && is_sti_shadow_needed(insn)))
 		return INSN_RUN_NEVER;
 
 	return emulates_nothing(&emul) ? INSN_RUN_SKIP : INSN_RUN_EMULATE;
@@ -257,7 +263,7 @@ static bool is_refused_form(const struct insn *insn)
 		return true;
 
 	/* Undefined, or JMPABS. */
-	return insn->rex_prefix.nbytes == 2 && (insn->attr & INAT_NO_REX2);
+	return is_rex2_insn(insn) && (insn->attr & INAT_NO_REX2);
 }
 
 static const struct insn_traits boosted_or_stepped = {
@@ -280,24 +286,22 @@ static struct insn_traits traits_alike(enum insn_run run)
  */
 struct insn_traits analyse_insn(const struct insn *insn)
 {
-	switch (is_refused_form(insn) ? '-' : insn_class(insn)) {
-	case '.':
+	if (is_refused_form(insn))
+		return traits_alike(INSN_RUN_NEVER);
+
+	switch (insn_class(insn)) {
+	case INSN_ORDINARY:
 		return traits_alike(INSN_RUN_BOOST);
 	case 'm':
 		return traits_alike(insn->modrm.nbytes ? INSN_RUN_BOOST : INSN_RUN_NEVER);
-	case 's':
+	case INSN_SYSTEM:
 		return boosted_or_stepped;
-	case 'e':
-	case 'w':
-		return traits_alike(insn_emulated_run(insn));
-	case 'n':
-		return traits_alike(insn_emulated_run(insn) ?: INSN_RUN_BOOST);
 	case 'o':
 		return traits_alike(insn->x86_64 ? INSN_RUN_NEVER : INSN_RUN_BOOST);
 	case 'O':
 		return insn->x86_64 ? traits_alike(INSN_RUN_NEVER) : boosted_or_stepped;
 	default:
-		return traits_alike(INSN_RUN_NEVER);
+		return traits_alike(insn_emulated_run(insn));
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(analyse_insn);

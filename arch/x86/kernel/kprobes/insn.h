@@ -9,6 +9,66 @@
 
 struct insn;
 
+/* What kprobes must know of an instruction */
+enum insn_class {
+	INSN_ORDINARY = '.',		/* a copy at another address does the same */
+	/*
+	 * Ordinary, but not with the stub that calls post handlers: loads a control, debug,
+	 * segment or model specific register, or the address of a descriptor table.
+	 */
+	INSN_SYSTEM = 's',
+	INSN_JCC = 'c',
+	INSN_JMP = 'j',
+	INSN_CALL = 'a',
+	INSN_JMP_INDIRECT = 'J',	/* to an address in a register or in memory */
+	INSN_CALL_INDIRECT = 'A',
+	INSN_RET = 'r',
+	INSN_LOOP = 'l',		/* also LOOPE, LOOPNE */
+	INSN_JCXZ = 'z',		/* also JECXZ, JRCXZ */
+	INSN_PUSHF = 'p',
+	INSN_POPF = 'q',
+	INSN_CLI = 'x',
+	INSN_STI = 'y',
+	INSN_NOP = 'n',
+	INSN_ENDBR = 'e',		/* ENDBR64, ENDBR32 */
+	/*
+	 * HLT, MWAIT, MWAITX: a wait, which may end at any time, so it is emulated as a NOP.
+	 * A copy would sleep through the wakeup that came with the breakpoint.
+	 */
+	INSN_WAIT = 'w',
+	INSN_TIMED_WAIT = 't',		/* TPAUSE, UMWAIT: sets flags, too */
+	INSN_REFUSED = '-',		/* as all that follow, whose values are lower */
+	INSN_CALL_FAR = '+',		/* indirect */
+	INSN_JMP_FAR = '*',		/* indirect */
+	INSN_XBEGIN = '#',		/* may branch */
+	INSN_STOP = '!',		/* INT3, UD2, far RET: the next one is not reached */
+};
+
+static inline bool is_wait_class(char class)
+{
+	return class == INSN_WAIT || class == INSN_TIMED_WAIT;
+}
+
+static inline bool is_call_class(char class)
+{
+	return class == INSN_CALL || class == INSN_CALL_INDIRECT;
+}
+
+/* True for jumps and returns: execution never reaches the next instruction from one. */
+static inline bool is_jump_class(char class)
+{
+	return class == INSN_JMP || class == INSN_JMP_INDIRECT || class == INSN_RET;
+}
+
+/* True for branches to a target relative to their own address. */
+static inline bool is_relative_class(char class)
+{
+	return class == INSN_JCC || class == INSN_JMP || class == INSN_CALL ||
+	       class == INSN_LOOP || class == INSN_JCXZ || class == INSN_XBEGIN;
+}
+
+char insn_class(const struct insn *insn);
+
 /**
  * enum insn_run - How to run an instruction that a breakpoint displaced
  * @INSN_RUN_NEVER:	The instruction cannot be probed.

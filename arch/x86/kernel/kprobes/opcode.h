@@ -17,32 +17,20 @@
 #define OPCODE_POP(reg)		(0x58 + (reg))
 #define OPCODE_PUSH_IMM32	0x68
 #define OPCODE_PUSH_IMM8	0x6a
-#define OPCODE_JCC8(cond)	(0x70 + (cond))
 #define OPCODE_LEA		0x8d
 #define OPCODE_NOP		0x90
 #define OPCODE_PUSHF		0x9c
 #define OPCODE_POPF		0x9d
-#define OPCODE_RET_IMM		0xc2
 #define OPCODE_LEAVE		0xc9
 #define OPCODE_LOOPNE		0xe0
-#define OPCODE_LOOP		0xe2
-#define OPCODE_JCXZ		0xe3
-#define OPCODE_HLT		0xf4
-#define OPCODE_CLI		0xfa
-#define OPCODE_STI		0xfb
 #define OPCODE_GROUP5		0xff	/* INC, DEC, CALL, JMP, PUSH */
-#define OPCODE_GROUP7		0x0f01	/* MWAIT, MWAITX among others */
 #define OPCODE_UD2		0x0f0b
-#define OPCODE_ENDBR		0x0f1e	/* a NOP without PREFIX_REP */
-#define OPCODE_NOPL		0x0f1f
 #define OPCODE_JCC32(cond)	(0x0f80 + (cond))
 #define OPCODE_GROUP15		0x0fae	/* LFENCE, TPAUSE, UMWAIT among others */
 
 /* ModRM.reg of OPCODE_GROUP5 */
 #define GROUP5_CALL		2
-#define GROUP5_CALL_FAR		3
 #define GROUP5_JMP		4
-#define GROUP5_JMP_FAR		5
 #define GROUP5_PUSH		6
 
 /* ModRM of two instructions with a prefix and an opcode that others share */
@@ -53,6 +41,11 @@
 /* Marks opcodes of VEX and EVEX, which are not in the other opcode maps. */
 #define OPCODE_VEX		0xc400
 
+static inline bool is_rex2_insn(const struct insn *insn)
+{
+	return insn->rex_prefix.nbytes == 2;
+}
+
 /* 0x0fxx is the two-byte map; 0x0f38 and 0x0f3a stand for all of their maps. */
 static inline u16 insn_opcode(const struct insn *insn)
 {
@@ -61,7 +54,7 @@ static inline u16 insn_opcode(const struct insn *insn)
 
 	if (insn->vex_prefix.nbytes)
 		return OPCODE_VEX | opcode[0];
-	if (insn->rex_prefix.nbytes == 2 && X86_REX2_M(rex[1]))
+	if (is_rex2_insn(insn) && X86_REX2_M(rex[1]))
 		return 0x0f00 | opcode[0];
 	if (insn->opcode.nbytes > 1)
 		return 0x0f00 | opcode[1];
@@ -93,12 +86,6 @@ static inline u8 mandatory_prefix(const struct insn *insn)
 	return has_prefix(insn, PREFIX_REP) ? PREFIX_REP :
 	       has_prefix(insn, PREFIX_REPNE) ? PREFIX_REPNE :
 	       has_prefix(insn, PREFIX_OPSIZE) ? PREFIX_OPSIZE : 0;
-}
-
-static inline bool is_endbr_insn(const struct insn *insn)
-{
-	return insn_opcode(insn) == OPCODE_ENDBR && has_prefix(insn, PREFIX_REP) &&
-	       insn->modrm.bytes[0] == MODRM_ENDBR64;
 }
 
 /* insn_rip_relative() without the decoding, for an instruction that is decoded. */

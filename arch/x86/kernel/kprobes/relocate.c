@@ -7,6 +7,7 @@
 #include <linux/export.h>
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
+#include <linux/limits.h>
 #include <linux/string.h>
 #include <linux/unaligned.h>
 
@@ -17,25 +18,6 @@
 #include "insn.h"
 #include "opcode.h"
 #include "relocate.h"
-
-/* True if @insn branches to a target relative to its own address. */
-bool is_relative_branch(const struct insn *insn)
-{
-	switch (insn_opcode(insn)) {
-	case OPCODE_JCC8(0) ... OPCODE_JCC8(0xf):
-	case OPCODE_JCC32(0) ... OPCODE_JCC32(0xf):
-	case OPCODE_LOOPNE ... OPCODE_LOOP:
-	case OPCODE_JCXZ:
-	case CALL_INSN_OPCODE:
-	case JMP32_INSN_OPCODE:
-	case JMP8_INSN_OPCODE:
-		return true;
-	case 0xc7:		/* XBEGIN among the MOVs */
-		return X86_MODRM_REG(insn->modrm.bytes[0]) == 7;
-	default:
-		return false;
-	}
-}
 
 static int displacement_offset(const struct insn *insn)
 {
@@ -78,7 +60,7 @@ static int relocate_operand(u8 *buf, const struct insn *insn, long distance)
 int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 		  unsigned long to)
 {
-	if (is_relative_branch(insn) || insn->emulate_prefix_size)
+	if (is_relative_class(insn_class(insn)) || insn->emulate_prefix_size)
 		return -EILSEQ;
 
 	if (is_rip_relative(insn))
@@ -88,17 +70,6 @@ int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 	return insn->length;
 }
 EXPORT_SYMBOL_IF_KUNIT(relocate_insn);
-
-/* How a displaced instruction is copied, and if another may follow it in the region. */
-enum displaced_form {
-	DISPLACED_NEVER,	/* cannot be displaced */
-	DISPLACED_COPY,		/* relocate_insn() copies it */
-	DISPLACED_JCC,		/* becomes a near Jcc */
-	DISPLACED_JMP,		/* becomes a near JMP; is the last */
-	DISPLACED_JMP_AWAY,	/* RET, indirect JMP: as DISPLACED_COPY; is the last */
-	DISPLACED_CALL,		/* becomes a push and a JMP; is the last */
-	DISPLACED_CALL_AWAY,	/* becomes a push and an indirect JMP; is the last */
-};
 
 #define JCC32_INSN_SIZE		6
 
@@ -128,67 +99,34 @@ static bool is_sp_relative(const struct insn *insn)
 	return insn->sib.nbytes && X86_SIB_BASE(insn->sib.bytes[0]) == 4;
 }
 
-static enum displaced_form displaced_indirect_form(const struct insn *insn)
-{
-	switch (X86_MODRM_REG(insn->modrm.bytes[0])) {
-	case GROUP5_CALL:
-		return is_sp_relative(insn) ? DISPLACED_NEVER : DISPLACED_CALL_AWAY;
-	case GROUP5_CALL_FAR:
-	case GROUP5_JMP_FAR:
-		return DISPLACED_NEVER;
-	case GROUP5_JMP:
-		return DISPLACED_JMP_AWAY;
-	default:
-		return DISPLACED_COPY;
-	}
-}
-
-static enum displaced_form displaced_form_by_opcode(const struct insn *insn)
-{
-	switch (insn_opcode(insn)) {
-	case OPCODE_JCC8(0) ... OPCODE_JCC8(0xf):
-	case OPCODE_JCC32(0) ... OPCODE_JCC32(0xf):
-		return DISPLACED_JCC;
-	case OPCODE_RET_IMM:
-	case RET_INSN_OPCODE:
-		return DISPLACED_JMP_AWAY;
-	case CALL_INSN_OPCODE:
-		return DISPLACED_CALL;
-	case JMP32_INSN_OPCODE:
-	case JMP8_INSN_OPCODE:
-		return DISPLACED_JMP;
-	case OPCODE_GROUP5:
-		return displaced_indirect_form(insn);
-	default:
-		return is_relative_branch(insn) ? DISPLACED_NEVER : DISPLACED_COPY;
-	}
-}
-
 /*
  * The prefixes that remain allowed on a branch are ignored, are hints or concern a
  * feature that the kernel does not use (BND). A direct branch is copied without them.
  * An indirect one keeps them, since NOTRACK and segments matter.
  */
-static enum displaced_form displaced_form(const struct insn *insn)
+static bool is_movable(const struct insn *insn)
 {
-	enum displaced_form form = displaced_form_by_opcode(insn);
-
-	if (form != DISPLACED_COPY &&
-	    (insn->rex_prefix.nbytes == 2 || has_prefix(insn, PREFIX_LOCK) ||
-	     has_prefix(insn, PREFIX_OPSIZE)))
-		return DISPLACED_NEVER;
-	return form;
-}
-
-static bool is_call_form(enum displaced_form form)
-{
-	return form == DISPLACED_CALL || form == DISPLACED_CALL_AWAY;
-}
-
-/* True if execution never reaches the next instruction from this one. */
-static bool is_jump_form(enum displaced_form form)
-{
-	return form == DISPLACED_JMP || form == DISPLACED_JMP_AWAY;
+	switch (insn_class(insn)) {
+	case INSN_CALL_INDIRECT:
+		if (is_sp_relative(insn))
+			return false;
+		fallthrough;
+	case INSN_JCC:
+	case INSN_JMP:
+	case INSN_CALL:
+	case INSN_JMP_INDIRECT:
+	case INSN_RET:
+		return !is_rex2_insn(insn) && !has_prefix(insn, PREFIX_LOCK) &&
+		       !has_prefix(insn, PREFIX_OPSIZE);
+	case INSN_LOOP:
+	case INSN_JCXZ:
+	case INSN_XBEGIN:
+	case INSN_CALL_FAR:
+	case INSN_JMP_FAR:
+		return false;
+	default:
+		return true;
+	}
 }
 
 /**
@@ -201,7 +139,7 @@ static bool is_jump_form(enum displaced_form form)
  */
 bool displaced_is_jump(const struct insn *insn)
 {
-	return is_jump_form(displaced_form(insn));
+	return is_jump_class(insn_class(insn));
 }
 
 /**
@@ -213,7 +151,9 @@ bool displaced_is_jump(const struct insn *insn)
  */
 bool displaced_is_branch(const struct insn *insn)
 {
-	return displaced_form(insn) != DISPLACED_COPY;
+	char class = insn_class(insn);
+
+	return class == INSN_JCC || is_call_class(class) || is_jump_class(class);
 }
 
 static unsigned int call_push_size(const struct insn *insn)
@@ -221,16 +161,16 @@ static unsigned int call_push_size(const struct insn *insn)
 	return PUSH_SIZE - !insn->x86_64;
 }
 
-static unsigned int displaced_copy_size(const struct insn *insn, enum displaced_form form)
+static unsigned int displaced_copy_size(const struct insn *insn)
 {
-	switch (form) {
-	case DISPLACED_JCC:
+	switch (insn_class(insn)) {
+	case INSN_JCC:
 		return JCC32_INSN_SIZE;
-	case DISPLACED_JMP:
+	case INSN_JMP:
 		return JMP32_INSN_SIZE;
-	case DISPLACED_CALL:
+	case INSN_CALL:
 		return call_push_size(insn) + JMP32_INSN_SIZE;
-	case DISPLACED_CALL_AWAY:
+	case INSN_CALL_INDIRECT:
 		return call_push_size(insn) + insn->length;
 	default:
 		return insn->length;
@@ -238,29 +178,15 @@ static unsigned int displaced_copy_size(const struct insn *insn, enum displaced_
 }
 
 /*
- * No task may sleep and no CPU may idle in a detour. These are the waits among the
- * instructions that a breakpoint would skip or emulate.
+ * No task may sleep and no CPU may idle in a detour. An ENDBR must stay: with IBT, an
+ * indirect branch must find it at its target.
  */
-static bool is_wait_insn(const struct insn *insn, enum insn_run run)
-{
-	switch (insn_opcode(insn)) {
-	case OPCODE_HLT:
-		return true;
-	case OPCODE_GROUP7:	/* MWAIT, MWAITX */
-		return run == INSN_RUN_SKIP;
-	case OPCODE_GROUP15:	/* TPAUSE, UMWAIT */
-		return run == INSN_RUN_EMULATE;
-	default:
-		return false;
-	}
-}
-
-/* An ENDBR must stay: with IBT, an indirect branch must find it at its target. */
 static bool can_be_displaced(const struct insn *insn)
 {
-	enum insn_run run = analyse_insn(insn).run;
+	char class = insn_class(insn);
 
-	return run != INSN_RUN_NEVER && !is_wait_insn(insn, run) && !is_endbr_insn(insn);
+	return analyse_insn(insn).run != INSN_RUN_NEVER && is_movable(insn) &&
+	       !is_wait_class(class) && class != INSN_ENDBR;
 }
 
 /**
@@ -280,9 +206,9 @@ static bool can_be_displaced(const struct insn *insn)
  */
 int displaced_size(const u8 *code, size_t len, unsigned int jump_size)
 {
-	enum displaced_form form;
 	size_t size = 0;
 	struct insn insn;
+	char class;
 	int err;
 
 	if (len < jump_size)
@@ -295,14 +221,14 @@ int displaced_size(const u8 *code, size_t len, unsigned int jump_size)
 		if (err)
 			return err == -ENODATA && len - size < MAX_INSN_SIZE ? err : -EILSEQ;
 
-		form = displaced_form(&insn);
-		if (form == DISPLACED_NEVER || !can_be_displaced(&insn))
+		if (!can_be_displaced(&insn))
 			return -EILSEQ;
 
+		class = insn_class(&insn);
 		size += insn.length;
-		if (is_jump_form(form))
+		if (is_jump_class(class))
 			return max_t(size_t, size, jump_size);
-		if (is_call_form(form) && size < jump_size)
+		if (is_call_class(class) && size < jump_size)
 			return -EILSEQ;
 	} while (size < jump_size);
 
@@ -322,16 +248,15 @@ EXPORT_SYMBOL_IF_KUNIT(displaced_size);
  */
 bool displaced_needs_place(const struct insn *insn, bool its, bool lfence)
 {
-	switch (insn_opcode(insn)) {
-	case OPCODE_RET_IMM:
-	case RET_INSN_OPCODE:
+	switch (insn_class(insn)) {
+	case INSN_RET:
 		return its;
-	case OPCODE_GROUP5:
-		return (its || lfence) && displaced_form(insn) != DISPLACED_COPY;
-	case OPCODE_GROUP15:
-		return lfence && insn->modrm.bytes[0] == MODRM_LFENCE && !mandatory_prefix(insn);
+	case INSN_JMP_INDIRECT:
+	case INSN_CALL_INDIRECT:
+		return its || lfence;
 	default:
-		return false;
+		return lfence && insn_opcode(insn) == OPCODE_GROUP15 &&
+		       insn->modrm.bytes[0] == MODRM_LFENCE && !mandatory_prefix(insn);
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(displaced_needs_place);
@@ -402,8 +327,8 @@ static void put_call_push(u8 *buf, const struct insn *insn, unsigned long addres
 	put_unaligned_le32(address, buf + 3);
 }
 
-static int relocate_call(u8 *buf, const struct insn *insn, enum displaced_form form,
-			 unsigned long from, unsigned long to)
+static int relocate_call(u8 *buf, const struct insn *insn, unsigned long from,
+			 unsigned long to)
 {
 	long address = from + insn->length;
 	unsigned int push = call_push_size(insn);
@@ -412,7 +337,7 @@ static int relocate_call(u8 *buf, const struct insn *insn, enum displaced_form f
 	if (address != (s32)address)
 		return -ERANGE;
 
-	if (form == DISPLACED_CALL)
+	if (insn_class(insn) == INSN_CALL)
 		len = relocate_jmp(buf + push, insn, from, to + push);
 	else
 		len = relocate_jmp_of_call(buf + push, insn, from, to + push);
@@ -442,23 +367,44 @@ static int relocate_call(u8 *buf, const struct insn *insn, enum displaced_form f
 int relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
 		       unsigned long to)
 {
-	enum displaced_form form = displaced_form(insn);
-
-	switch (form) {
-	case DISPLACED_NEVER:
+	if (!is_movable(insn))
 		return -EILSEQ;
-	case DISPLACED_JCC:
+
+	switch (insn_class(insn)) {
+	case INSN_JCC:
 		return relocate_jcc(buf, insn, from, to);
-	case DISPLACED_JMP:
+	case INSN_JMP:
 		return relocate_jmp(buf, insn, from, to);
-	case DISPLACED_CALL:
-	case DISPLACED_CALL_AWAY:
-		return relocate_call(buf, insn, form, from, to);
+	case INSN_CALL:
+	case INSN_CALL_INDIRECT:
+		return relocate_call(buf, insn, from, to);
 	default:
 		return relocate_insn(buf, insn, from, to);
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(relocate_displaced);
+
+/*
+ * Find the displaced instruction whose copy is at *@offset in the copies of @code. Returns its
+ * position, or @size if *@offset is after the copies, and subtracts what is in front of it.
+ */
+static __always_inline unsigned int displaced_find(const u8 *code, unsigned int size,
+						   unsigned int *offset, struct insn *insn)
+{
+	unsigned int copied;
+
+	for (unsigned int pos = 0; pos < size; pos += insn->length) {
+		if (insn_decode(insn, code + pos, size - pos, INSN_MODE_KERN))
+			break;
+		copied = displaced_copy_size(insn);
+		if (*offset < copied)
+			return pos;
+		*offset -= copied;
+		if (displaced_is_jump(insn))
+			break;
+	}
+	return size;
+}
 
 /**
  * displaced_copies_size() - Compute how large the copies of displaced instructions are
@@ -470,17 +416,11 @@ EXPORT_SYMBOL_IF_KUNIT(relocate_displaced);
  */
 unsigned int displaced_copies_size(const u8 *code, unsigned int size)
 {
-	enum displaced_form form = DISPLACED_NEVER;
-	unsigned int copied = 0;
+	unsigned int offset = UINT_MAX;
 	struct insn insn;
 
-	for (unsigned int pos = 0; pos < size && !is_jump_form(form); pos += insn.length) {
-		if (insn_decode(&insn, code + pos, size - pos, INSN_MODE_KERN))
-			break;
-		form = displaced_form(&insn);
-		copied += displaced_copy_size(&insn, form);
-	}
-	return copied;
+	displaced_find(code, size, &offset, &insn);
+	return UINT_MAX - offset;
 }
 EXPORT_SYMBOL_IF_KUNIT(displaced_copies_size);
 
@@ -500,25 +440,12 @@ EXPORT_SYMBOL_IF_KUNIT(displaced_copies_size);
 notrace unsigned int displaced_origin(const u8 *code, unsigned int size,
 				      unsigned int offset, unsigned int *pushed)
 {
-	enum displaced_form form = DISPLACED_NEVER;
-	unsigned int origin, copied;
 	struct insn insn;
+	unsigned int pos = displaced_find(code, size, &offset, &insn);
+	bool called = pos < size && offset >= CALL_INSN_SIZE && is_call_class(insn_class(&insn));
 
-	*pushed = 0;
-	for (origin = 0; origin < size && !is_jump_form(form); origin += insn.length) {
-		if (insn_decode(&insn, code + origin, size - origin, INSN_MODE_KERN))
-			break;
-
-		form = displaced_form(&insn);
-		copied = displaced_copy_size(&insn, form);
-		if (offset < copied) {
-			if (is_call_form(form) && offset >= CALL_INSN_SIZE)
-				*pushed = sizeof(long);
-			return origin;
-		}
-		offset -= copied;
-	}
-	return size;
+	*pushed = called ? sizeof(long) : 0;
+	return pos;
 }
 EXPORT_SYMBOL_IF_KUNIT(displaced_origin);
 NOKPROBE_SYMBOL(displaced_origin);

@@ -10,8 +10,6 @@
 
 struct insn;
 
-bool is_relative_branch(const struct insn *insn);
-
 int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 		  unsigned long to);
 

@@ -22,7 +22,6 @@
 
 #include "insn.h"
 #include "opcode.h"
-#include "relocate.h"
 #include "scan.h"
 
 /**
@@ -189,7 +188,7 @@ static bool is_absolute_table_jump(const struct insn *insn)
 {
 	const u8 sib = insn->sib.bytes[0];
 
-	return insn_opcode(insn) == OPCODE_GROUP5 && insn->sib.nbytes &&
+	return insn_class(insn) == INSN_JMP_INDIRECT && insn->sib.nbytes &&
 	       X86_MODRM_MOD(insn->modrm.bytes[0]) == 0 && X86_SIB_BASE(sib) == 5 &&
 	       1 << X86_SIB_SCALE(sib) == sizeof(long) && is_table_jump(insn);
 }
@@ -208,22 +207,9 @@ static bool is_tail_call(const struct scan_frame *frame, const struct insn *insn
 /* True if only a branch from elsewhere can reach the next instruction. */
 static bool insn_never_falls_through(const struct insn *insn)
 {
-	switch (insn_opcode(insn)) {
-	case OPCODE_RET_IMM:
-	case RET_INSN_OPCODE:
-	case 0xca ... 0xcb:	/* RET, far */
-	case 0xcf:		/* IRET */
-	case JMP32_INSN_OPCODE:
-	case JMP8_INSN_OPCODE:
-	case OPCODE_UD2:
-	case INT3_INSN_OPCODE:	/* as padding */
-		return true;
-	case OPCODE_GROUP5:
-		return X86_MODRM_REG(insn->modrm.bytes[0]) == GROUP5_JMP ||
-		       X86_MODRM_REG(insn->modrm.bytes[0]) == GROUP5_JMP_FAR;
-	default:
-		return false;
-	}
+	char class = insn_class(insn);
+
+	return is_jump_class(class) || class == INSN_JMP_FAR || class == INSN_STOP;
 }
 
 /**
@@ -241,26 +227,12 @@ bool insn_is_padding(const struct insn *insn, bool *after_jump)
 {
 	u16 opcode = insn_opcode(insn);
 
-	switch (opcode) {
-	case INT3_INSN_OPCODE:
-	case OPCODE_NOP:
-	case OPCODE_NOPL:
+	if (opcode == INT3_INSN_OPCODE || insn_class(insn) == INSN_NOP)
 		return *after_jump;
-	default:
-		*after_jump = opcode != OPCODE_UD2 && insn_never_falls_through(insn);
-		return false;
-	}
+	*after_jump = opcode != OPCODE_UD2 && insn_never_falls_through(insn);
+	return false;
 }
 EXPORT_SYMBOL_IF_KUNIT(insn_is_padding);
-
-static bool is_call_insn(const struct insn *insn)
-{
-	u8 reg = X86_MODRM_REG(insn->modrm.bytes[0]);
-
-	return insn_opcode(insn) == CALL_INSN_OPCODE ||
-	       (insn_opcode(insn) == OPCODE_GROUP5 &&
-		(reg == GROUP5_CALL || reg == GROUP5_CALL_FAR));
-}
 
 /* Add the addresses in operands of an instruction that ends at @end and is no branch. */
 static void branch_map_add_operands(const struct branch_map *map, const struct insn *insn,
@@ -285,17 +257,19 @@ static bool branch_map_add_insn(const struct branch_map *map, struct scan_frame 
 {
 	unsigned long end = addr + insn->length;
 	unsigned long target = end + insn->immediate.value;
-	bool indirect = insn_opcode(insn) == OPCODE_GROUP5 && insn_never_falls_through(insn);
+	char class = insn_class(insn);
+	bool indirect = class == INSN_JMP_INDIRECT || class == INSN_JMP_FAR;
+	bool call = is_call_class(class) || class == INSN_CALL_FAR;
 
-	if (is_endbr_insn(insn))
+	if (class == INSN_ENDBR)
 		branch_map_add(map, addr);
-	if (is_call_insn(insn))
+	if (call)
 		branch_map_add(map, end);
 
-	if (is_relative_branch(insn)) {
+	if (is_relative_class(class)) {
 		branch_map_add(map, target);
-		indirect = !is_call_insn(insn) && is_thunk(target);
-		if (!is_call_insn(insn))
+		indirect = !call && is_thunk(target);
+		if (!call)
 			scan_frame_remember_jump(frame, target);
 	} else {
 		branch_map_add_operands(map, insn, end);
