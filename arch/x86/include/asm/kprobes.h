@@ -165,7 +165,8 @@ struct kprobe_ctlblk {
  *		first; 0 if there is only one.
  * @copies:	Such an offset for each byte but the first that the jump overwrites; 0 if
  *		no instruction starts there, or none that is reached.
- * @code:	The displaced bytes.
+ * @code:	The displaced bytes, and after them the padding that the relay replaces: an
+ *		instruction so long that there is no room gets none.
  */
 struct arch_optimized_insn {
 	kprobe_opcode_t *insn;
@@ -179,7 +180,7 @@ struct arch_optimized_insn {
 	bool unpadded:1;
 	u8 rest;
 	u8 copies[JMP32_INSN_SIZE - 1];
-	u8 code[MAX_OPTIMIZED_LENGTH];
+	u8 code[MAX_OPTIMIZED_LENGTH + 1];
 };
 
 /*

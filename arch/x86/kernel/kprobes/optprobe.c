@@ -294,7 +294,7 @@ static int detour_choose_jump(struct arch_optimized_insn *op, unsigned long addr
 	if (size > 0)
 		return size;
 	short_size = op->unpadded ? -ERANGE : read_displaced_text(op->code, addr, JMP8_INSN_SIZE);
-	if (short_size > 0) {
+	if (short_size > 0 && short_size + JMP32_INSN_SIZE <= sizeof(op->code)) {
 		place = kprobe_relay_find_place(addr, &padded);
 		op->unpadded = !padded;
 	}
@@ -488,12 +488,6 @@ static int detour_make_second_half(struct arch_optimized_insn *op, struct kprobe
 	return 0;
 }
 
-static unsigned long detour_relay_addr(const struct arch_optimized_insn *op,
-				       const struct kprobe *kp)
-{
-	return (unsigned long)kp->addr + JMP8_INSN_SIZE + op->relay;
-}
-
 unsigned int kprobe_large_detours;
 EXPORT_SYMBOL_IF_KUNIT(kprobe_large_detours);
 
@@ -549,8 +543,7 @@ static int detour_make(struct arch_optimized_insn *op, struct kprobe_site *site)
 	if (!err && op->post)
 		err = detour_make_second_half(op, site);
 	if (!err && op->relay)
-		err = kprobe_relay_make(detour_relay_addr(op, &site->kp), &site->kp,
-					op->insn + detour_entry(op));
+		kprobe_relay_make(op, &site->kp);
 	return err;
 }
 
@@ -628,8 +621,8 @@ void arch_remove_optimized_kprobe(struct optimized_kprobe *op)
 {
 	bool hot = op->optinsn.hot || is_detour_outgrown(&op->optinsn);
 
-	if (op->optinsn.relay)
-		kprobe_relay_free(detour_relay_addr(&op->optinsn, &op->kp));
+	if (op->optinsn.relay && !kprobe_gone(&op->kp))
+		kprobe_relay_free(&op->optinsn, &op->kp);
 	detour_free(&op->optinsn);
 	op->optinsn.hot = hot;
 }
@@ -643,8 +636,6 @@ EXPORT_SYMBOL_IF_KUNIT(arch_learn_text);
 
 void arch_forget_text(const struct module *mod)
 {
-	if (mod)
-		kprobe_relays_forget(mod);
 	branches_forget(mod);
 }
 
@@ -658,7 +649,7 @@ static unsigned int kprobe_make_jump(u8 *jump, const struct optimized_kprobe *op
 
 	if (detour->relay)
 		__text_gen_insn(jump, JMP8_INSN_OPCODE, op->kp.addr,
-				(void *)detour_relay_addr(detour, &op->kp), size);
+				(void *)kprobe_relay_addr(detour, &op->kp), size);
 	else
 		__text_gen_insn(jump, JMP32_INSN_OPCODE, op->kp.addr,
 				detour->insn + detour_entry(detour), size);

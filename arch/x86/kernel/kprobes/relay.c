@@ -19,67 +19,54 @@
 #include <linux/limits.h>
 #include <linux/memory.h>
 #include <linux/minmax.h>
-#include <linux/module.h>
-#include <linux/rbtree.h>
-#include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/uaccess.h>
+#include <linux/unaligned.h>
 
 #include <asm/text-patching.h>
 
 #include "branches.h"
+#include "detour.h"
 #include "relay.h"
 #include "scan.h"
 #include "text.h"
 
 /**
- * struct relay - Jump in padding
- * @node:	In @relays.
- * @addr:	Its address.
- * @owner:	The site to whose detour it leads.
- * @padding:	The bytes that it replaces.
+ * kprobe_relay_owner() - Find the site that a relay belongs to
+ * @addr: The address of the relay, or any other.
+ *
+ * The bytes there are a jump to the detour of a site that has its relay there.
+ *
+ * Context: Any in which RCU is watching. While the result is used, preemption is off or
+ *	kprobe_mutex is held.
+ * Return: The site, or NULL if there is no relay.
  */
-struct relay {
-	struct rb_node node;
-	unsigned long addr;
-	struct kprobe *owner;
-	u8 padding[JMP32_INSN_SIZE];
-};
-
-/* All relays, by address. They do not overlap. kprobe_mutex. */
-static struct rb_root relays = RB_ROOT;
-
-static struct relay *relay_of(struct rb_node *node)
+struct kprobe *kprobe_relay_owner(unsigned long addr)
 {
-	return rb_entry_safe(node, struct relay, node);
+	u8 jump[JMP32_INSN_SIZE];
+	struct kprobe *kp;
+
+	if (copy_from_kernel_nofault(jump, (void *)addr, sizeof(jump)) ||
+	    jump[0] != JMP32_INSN_OPCODE)
+		return NULL;
+	kp = kprobe_optinsn_slot_owner(addr + sizeof(jump) + (s32)get_unaligned_le32(jump + 1));
+	return kp && addr == kprobe_relay_addr(detour_of(kp), kp) ? kp : NULL;
 }
 
-static bool relay_precedes(struct rb_node *a, const struct rb_node *b)
+/**
+ * kprobe_relays_overlap() - Check for relays in some bytes of the text
+ * @addr: The address of the first byte.
+ * @size: The number of bytes.
+ *
+ * Context: Process; kprobe_mutex is held.
+ * Return: true if one of the bytes belongs to a relay.
+ */
+bool kprobe_relays_overlap(unsigned long addr, unsigned int size)
 {
-	return relay_of(a)->addr < rb_entry(b, struct relay, node)->addr;
-}
-
-/* The first relay that ends after @addr, or NULL. */
-static struct relay *relay_first_from(unsigned long addr)
-{
-	struct rb_node *node = relays.rb_node, *found = NULL;
-
-	while (node) {
-		if (relay_of(node)->addr + JMP32_INSN_SIZE > addr) {
-			found = node;
-			node = node->rb_left;
-		} else {
-			node = node->rb_right;
-		}
-	}
-	return relay_of(found);
-}
-
-/* The first relay in [@start, @end), also if it is only partly in there, or NULL. */
-static struct relay *relay_first_in(unsigned long start, unsigned long end)
-{
-	struct relay *relay = relay_first_from(start);
-
-	return relay && relay->addr < end ? relay : NULL;
+	for (unsigned long pos = addr + 1 - JMP32_INSN_SIZE; pos < addr + size; pos++)
+		if (kprobe_relay_owner(pos))
+			return true;
+	return false;
 }
 
 /* --------------------------------------------------------------------- places */
@@ -206,101 +193,34 @@ unsigned long kprobe_relay_find_place(unsigned long site, bool *padded)
 
 /**
  * kprobe_relay_make() - Write a relay
- * @addr: The result of kprobe_relay_find_place().
- * @owner: The site.
- * @detour: The address at which its detour is entered.
+ * @op: The complete detour, to which it leads.
+ * @kp: The site.
  *
  * Before a jump leads to the relay, all CPUs must be synchronised.
  *
  * Context: Process, may sleep; kprobe_mutex and text_mutex are held.
- * Return: 0, or -ENOMEM.
  */
-int kprobe_relay_make(unsigned long addr, struct kprobe *owner, const void *detour)
+void kprobe_relay_make(struct arch_optimized_insn *op, const struct kprobe *kp)
 {
-	struct relay *relay = kzalloc(sizeof(*relay), GFP_KERNEL);
+	void *addr = (void *)kprobe_relay_addr(op, kp);
 	u8 jump[JMP32_INSN_SIZE];
 
-	lockdep_assert_held(&text_mutex);
-	if (!relay)
-		return -ENOMEM;
-	relay->addr = addr;
-	relay->owner = owner;
-	memcpy(relay->padding, (void *)addr, sizeof(relay->padding));
-	__text_gen_insn(jump, JMP32_INSN_OPCODE, (void *)addr, detour, sizeof(jump));
-	kprobe_write_text((void *)addr, jump, sizeof(jump), sizeof(jump));
-	rb_add(&relay->node, &relays, relay_precedes);
-	return 0;
-}
-
-static void relay_forget(struct relay *relay)
-{
-	rb_erase(&relay->node, &relays);
-	kfree(relay);
+	memcpy(kprobe_relay_padding(op), addr, JMP32_INSN_SIZE);
+	__text_gen_insn(jump, JMP32_INSN_OPCODE, addr, op->insn + detour_entry(op),
+			sizeof(jump));
+	kprobe_write_text(addr, jump, sizeof(jump), sizeof(jump));
 }
 
 /**
  * kprobe_relay_free() - Restore the padding where a relay is
- * @addr: The address of the relay. No task may be there any more.
+ * @op: The detour. No task may be at the relay any more.
+ * @kp: The site.
  *
  * Context: Process, may sleep; kprobe_mutex is held. Takes text_mutex.
  */
-void kprobe_relay_free(unsigned long addr)
+void kprobe_relay_free(struct arch_optimized_insn *op, const struct kprobe *kp)
 {
-	struct relay *relay = relay_first_in(addr, addr + 1);
-
 	guard(mutex)(&text_mutex);
-	kprobe_write_text((void *)addr, relay->padding, JMP32_INSN_SIZE, JMP32_INSN_SIZE);
-	relay_forget(relay);
-}
-
-#ifdef CONFIG_MODULES
-/**
- * kprobe_relays_forget() - Forget the relays in the text of a module that is being unloaded
- * @mod: The module.
- *
- * Context: Process; kprobe_mutex is held. No jump leads to the relays any more.
- */
-void kprobe_relays_forget(const struct module *mod)
-{
-	unsigned long start = (unsigned long)mod->mem[MOD_TEXT].base;
-	struct relay *relay;
-
-	while ((relay = relay_first_in(start, start + mod->mem[MOD_TEXT].size))) {
-		container_of(relay->owner, struct optimized_kprobe, kp)->optinsn.relay = 0;
-		relay_forget(relay);
-	}
-}
-#endif
-
-/* -------------------------------------------------------------------- the text */
-
-/**
- * kprobe_relays_restore_text() - Restore in a copy of the text what relays replace
- * @code: The copy.
- * @addr: The address of the text.
- * @len: Number of bytes.
- *
- * Context: Process; kprobe_mutex is held.
- */
-void kprobe_relays_restore_text(u8 *code, unsigned long addr, unsigned int len)
-{
-	struct relay *relay = relay_first_in(addr, addr + len);
-
-	for (; relay && relay->addr < addr + len; relay = relay_of(rb_next(&relay->node)))
-		for (unsigned int i = 0; i < JMP32_INSN_SIZE; i++)
-			if (relay->addr + i - addr < len)
-				code[relay->addr + i - addr] = relay->padding[i];
-}
-
-/**
- * kprobe_relays_overlap() - Check for relays in some bytes of the text
- * @addr: The address of the first byte.
- * @size: The number of bytes.
- *
- * Context: Process; kprobe_mutex is held.
- * Return: true if one of the bytes belongs to a relay.
- */
-bool kprobe_relays_overlap(unsigned long addr, unsigned int size)
-{
-	return relay_first_in(addr, addr + size);
+	kprobe_write_text((void *)kprobe_relay_addr(op, kp), kprobe_relay_padding(op),
+			  JMP32_INSN_SIZE, JMP32_INSN_SIZE);
 }

@@ -25,36 +25,38 @@
 #define MAX_PADDING	256
 
 #ifdef CONFIG_OPTPROBES
-/* The bytes that the breakpoint or the jump of a site has replaced, and their number. */
-static const u8 *displaced_text(const struct kprobe *kp, unsigned int *size)
+/* The bytes that the jump of a site or of a relay at @addr has replaced, and their number. */
+static const u8 *jump_replaced(struct kprobe *kp, unsigned long addr, unsigned int *size)
 {
-	const struct arch_optimized_insn *detour;
-
-	*size = INT3_INSN_SIZE;
-	if (!kprobe_optimized(kp))
-		return &kp->opcode;
-	detour = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
-	*size = kprobe_jump_size(detour);
-	return detour->code;
+	if (kp && kprobe_optimized(kp)) {
+		*size = kprobe_jump_size(detour_of(kp));
+		return detour_of(kp)->code;
+	}
+	kp = kprobe_relay_owner(addr);
+	if (!kp)
+		return NULL;
+	*size = JMP32_INSN_SIZE;
+	return kprobe_relay_padding(detour_of(kp));
 }
 #else
-static const u8 *displaced_text(const struct kprobe *kp, unsigned int *size)
+static const u8 *jump_replaced(struct kprobe *kp, unsigned long addr, unsigned int *size)
 {
-	*size = INT3_INSN_SIZE;
-	return &kp->opcode;
+	return NULL;
 }
 #endif
 
-/* Restore in @code what a probe @pos bytes after @addr, perhaps before it, displaces. */
-static void restore_site_text(u8 *code, unsigned int len, int pos, unsigned long addr)
+/* Restore in @code what is replaced from @pos bytes after @addr on, perhaps before it. */
+static void restore_text_at(u8 *code, unsigned int len, int pos, unsigned long addr)
 {
-	const struct kprobe *kp = get_kprobe((void *)addr + pos);
+	struct kprobe *kp = get_kprobe((void *)addr + pos);
+	unsigned int size = INT3_INSN_SIZE;
 	const u8 *original;
-	unsigned int size;
 
-	if (!kp)
+	original = jump_replaced(kp, addr + pos, &size);
+	if (!original && kp)
+		original = &kp->opcode;
+	if (!original)
 		return;
-	original = displaced_text(kp, &size);
 	for (unsigned int i = 0; i < size; i++)
 		if (pos + i < len)
 			code[pos + i] = original[i];
@@ -72,11 +74,10 @@ static void restore_original_text(u8 *code, unsigned long addr, unsigned int len
 	/* Nothing may be mapped in front of the page. */
 	for (; pos < 0; pos++)
 		if (offset_in_page(addr) < -pos || may_be_jump(((const u8 *)addr)[pos]))
-			restore_site_text(code, len, pos, addr);
+			restore_text_at(code, len, pos, addr);
 	for (; pos < (int)len; pos++)
 		if (code[pos] == INT3_INSN_OPCODE || may_be_jump(code[pos]))
-			restore_site_text(code, len, pos, addr);
-	kprobe_relays_restore_text(code, addr, len);
+			restore_text_at(code, len, pos, addr);
 }
 
 /**

@@ -7,13 +7,13 @@
 #include <linux/module.h>
 #include <linux/ptrace.h>
 #include <linux/uaccess.h>
-#include <linux/unaligned.h>
 
 #include <asm/insn.h>
 #include <asm/text-patching.h>
 
 #include "detour.h"
 #include "opcode.h"
+#include "relay.h"
 #include "relocate.h"
 #include "unwind.h"
 
@@ -200,33 +200,20 @@ bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 
 /**
  * kprobe_relay_unwind() - Find the address whose unwind data describes a relay's stack
- * @ip: The address of an instruction. If that is a jump to a detour's entry, it is set to
- *	that of the site.
+ * @ip: The address of an instruction. At a relay it is set to the address of the site.
  *
  * Context: Any in which RCU is watching. Preemption is off.
- * Return: true if @ip was at such a jump.
+ * Return: true if @ip was at a relay.
  */
 bool kprobe_relay_unwind(unsigned long *ip)
 {
-	const struct arch_optimized_insn *detour;
-	u8 jump[JMP32_INSN_SIZE];
-	unsigned long target;
 	struct kprobe *kp;
 
 	/* The address may be a stale one, or any word of a stack that changes. */
 	if (!is_kernel_text(*ip) && !is_module_text_address(*ip))
 		return false;
-	if (copy_from_kernel_nofault(jump, (void *)*ip, sizeof(jump)) ||
-	    jump[0] != JMP32_INSN_OPCODE)
-		return false;
-	target = *ip + JMP32_INSN_SIZE + (s32)get_unaligned_le32(jump + 1);
-	kp = kprobe_optinsn_slot_owner(target);
-	if (!kp)
-		return false;
-	/* There are other jumps to the middle of detours: in detours. */
-	detour = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
-	if (target - (unsigned long)READ_ONCE(detour->insn) != detour_entry(detour))
-		return false;
-	*ip = (unsigned long)kp->addr;
-	return true;
+	kp = kprobe_relay_owner(*ip);
+	if (kp)
+		*ip = (unsigned long)kp->addr;
+	return kp;
 }
