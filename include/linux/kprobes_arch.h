@@ -14,7 +14,7 @@
 #include <linux/bits.h>
 #include <linux/cleanup.h>
 
-struct module;
+struct kprobe_text;
 struct notifier_block;
 
 /* Progress of a hit on a CPU: values of kprobe_ctlblk::kprobe_status. */
@@ -345,14 +345,14 @@ int arch_learn_text(unsigned long addr);
 
 /**
  * arch_forget_text() - Drop what arch_learn_text() found in a text
- * @mod: The module, which goes away; or NULL for the kernel, whose text is learned again when
- *	that is needed.
+ * @text: The text of a module, which goes away; or that of the kernel, which is learned again
+ *	when that is needed.
  *
  * Optional.
  *
  * Context: Process context, kprobe_mutex held.
  */
-void arch_forget_text(const struct module *mod);
+void arch_forget_text(struct kprobe_text *text);
 
 /**
  * alloc_optinsn_page() - Allocate a page for detours

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tables of the instructions that other users patch or find by address
+ * Texts, and their tables of instructions that other users patch or find by address
  */
 #ifndef _LINUX_KPROBES_TABLES_H
 #define _LINUX_KPROBES_TABLES_H
@@ -13,7 +13,7 @@ struct module;
 struct static_call_site;
 
 /**
- * struct text_tables - Text of the kernel or of a module, and its tables
+ * struct kprobe_text - Text of the kernel or of a module, and what is known of it
  * @start:	Start of the text.
  * @size:	Size of the text in bytes.
  * @mod:	The module, or NULL for the kernel.
@@ -23,14 +23,23 @@ struct static_call_site;
  * @calls_stop:	The end of @calls.
  * @bugs:	Its BUG() and WARN() instructions, up to @bugs_stop.
  * @bugs_stop:	The end of @bugs.
+ * @reserved:	The offsets of all these instructions from @start in bytes, times two; plus one if
+ *		others patch them. In ascending order.
+ * @nr_reserved: Their number.
+ * @arch:	What arch_learn_text() has found.
+ *
+ * It exists from the first question about it until the module is unloaded.
  */
-struct text_tables {
+struct kprobe_text {
 	unsigned long start;
 	unsigned long size;
 	struct module *mod;
 	const struct jump_entry *jumps, *jumps_stop;
 	const struct static_call_site *calls, *calls_stop;
 	const struct bug_entry *bugs, *bugs_stop;
+	u32 *reserved;
+	unsigned int nr_reserved;
+	void *arch;
 };
 
 /**
@@ -57,8 +66,9 @@ struct text_entry {
 	unsigned long target;
 };
 
-bool text_tables_find(unsigned long addr, struct text_tables *tables);
-void text_tables_walk(const struct text_tables *tables,
+struct kprobe_text *kprobe_text_at(unsigned long addr);
+struct kprobe_text *kprobe_known_text(unsigned long addr);
+void text_walk_tables(const struct kprobe_text *text,
 		      void (*visit)(void *data, const struct text_entry *entry), void *data);
 
 /* Do the tables of the text list an instruction at @addr, and do others patch it? */

@@ -181,9 +181,9 @@ int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where,
 int kprobe_check_place(struct kprobe_address *where, struct blacklist_cursor *cursor);
 int kprobe_check_insn(struct kprobe_address *where, struct insn_cursor *cursor);
 
-/* reserved.c */
+/* text.c */
 const char *kprobe_reserved_for(unsigned long addr);
-void reserved_forget_text(unsigned long start, unsigned long end);
+void text_forget(unsigned long start, unsigned long end);
 
 /* blacklist.c */
 
@@ -300,7 +300,7 @@ static inline bool optimizer_try_jump(struct kprobe_site *site, const char **no_
 	return true;
 }
 
-static inline void arch_forget_text(const struct module *mod) { }
+static inline void arch_forget_text(struct kprobe_text *text) { }
 #endif
 
 #ifdef CONFIG_KRETPROBES
@@ -389,11 +389,9 @@ static inline void *jprobe_owners_handler(struct kprobe *p)
 #endif
 
 /* module.c */
-struct text_tables;
-
 #ifdef CONFIG_MODULES
 int module_check_text(unsigned long addr);
-bool module_text_tables(unsigned long addr, struct text_tables *tables);
+bool module_text_tables(unsigned long addr, struct kprobe_text *tables);
 int kprobes_init_modules(void);
 #else
 static inline int module_check_text(unsigned long addr)
@@ -401,7 +399,7 @@ static inline int module_check_text(unsigned long addr)
 	return -EINVAL;
 }
 
-static inline bool module_text_tables(unsigned long addr, struct text_tables *tables)
+static inline bool module_text_tables(unsigned long addr, struct kprobe_text *tables)
 {
 	return false;
 }

@@ -45,33 +45,33 @@ int module_check_text(unsigned long addr)
 }
 
 #ifdef CONFIG_JUMP_LABEL
-static void module_jump_labels(struct text_tables *tables, const struct module *mod)
+static void module_jump_labels(struct kprobe_text *tables, const struct module *mod)
 {
 	tables->jumps = mod->jump_entries;
 	tables->jumps_stop = mod->jump_entries + mod->num_jump_entries;
 }
 #else
-static void module_jump_labels(struct text_tables *tables, const struct module *mod) { }
+static void module_jump_labels(struct kprobe_text *tables, const struct module *mod) { }
 #endif
 
 #ifdef CONFIG_HAVE_STATIC_CALL_INLINE
-static void module_static_calls(struct text_tables *tables, const struct module *mod)
+static void module_static_calls(struct kprobe_text *tables, const struct module *mod)
 {
 	tables->calls = mod->static_call_sites;
 	tables->calls_stop = mod->static_call_sites + mod->num_static_call_sites;
 }
 #else
-static void module_static_calls(struct text_tables *tables, const struct module *mod) { }
+static void module_static_calls(struct kprobe_text *tables, const struct module *mod) { }
 #endif
 
 #ifdef CONFIG_GENERIC_BUG
-static void module_bugs(struct text_tables *tables, const struct module *mod)
+static void module_bugs(struct kprobe_text *tables, const struct module *mod)
 {
 	tables->bugs = mod->bug_table;
 	tables->bugs_stop = mod->bug_table + mod->num_bugs;
 }
 #else
-static void module_bugs(struct text_tables *tables, const struct module *mod) { }
+static void module_bugs(struct kprobe_text *tables, const struct module *mod) { }
 #endif
 
 static struct module *module_with_tables(unsigned long addr)
@@ -97,7 +97,7 @@ static struct module *module_with_tables(unsigned long addr)
  * Context: Process context, kprobe_mutex held.
  * Return: true if there is a module whose tables are complete.
  */
-bool module_text_tables(unsigned long addr, struct text_tables *tables)
+bool module_text_tables(unsigned long addr, struct kprobe_text *tables)
 {
 	struct module *mod = module_with_tables(addr);
 
@@ -188,9 +188,7 @@ static int kprobes_module_notify(struct notifier_block *nb, unsigned long state,
 	case MODULE_STATE_GOING:
 		module_lose_text(mod, MOD_INIT_TEXT);
 		module_lose_text(mod, MOD_TEXT);
-		reserved_forget_text(module_text_start(mod, MOD_TEXT),
-				     module_text_end(mod, MOD_TEXT));
-		arch_forget_text(mod);
+		text_forget(module_text_start(mod, MOD_TEXT), module_text_end(mod, MOD_TEXT));
 		break;
 	}
 	return NOTIFY_DONE;

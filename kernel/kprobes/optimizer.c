@@ -22,6 +22,7 @@
 #include <linux/export.h>
 #include <linux/init.h>
 #include <linux/irq_work.h>
+#include <linux/kprobes_tables.h>
 #include <linux/list_sort.h>
 #include <linux/memory.h>
 #include <linux/minmax.h>
@@ -30,6 +31,8 @@
 #include <linux/sysctl.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+
+#include <asm/sections.h>
 
 #include <kunit/visibility.h>
 
@@ -130,7 +133,7 @@ int __weak arch_learn_text(unsigned long addr)
 	return 0;
 }
 
-void __weak arch_forget_text(const struct module *mod)
+void __weak arch_forget_text(struct kprobe_text *text)
 {
 }
 
@@ -252,8 +255,12 @@ static void optimizer_retry(struct work_struct *work)
 
 static void optimizer_forget(struct work_struct *work)
 {
+	struct kprobe_text *text;
+
 	guard(mutex)(&kprobe_mutex);
-	arch_forget_text(NULL);
+	text = kprobe_known_text((unsigned long)_stext);
+	if (text)
+		arch_forget_text(text);
 }
 
 static int optimizer_learn_text(const struct kprobe_site *site)

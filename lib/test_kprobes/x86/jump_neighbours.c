@@ -4,6 +4,7 @@
 
 #include <linux/cache.h>
 #include <linux/cleanup.h>
+#include <linux/kprobes_tables.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
 #include <linux/string.h>
@@ -11,7 +12,6 @@
 #include <asm/asm.h>
 #include <asm/text-patching.h>
 
-#include "../../../arch/x86/kernel/kprobes/branches.h"
 #include "../optimize.h"
 #include "../return_probes.h"
 #include "frames.h"
@@ -172,7 +172,7 @@ static void address_of_a_probe_is_no_target(struct kunit *test)
 	ASSERT_REGISTERED(test, b);
 	for (unsigned int i = 0; i < 2; i++) {
 		scoped_guard(mutex, &kprobe_mutex)
-			branches_forget(THIS_MODULE);
+			arch_forget_text(kprobe_text_at((unsigned long)kprobes_test_apart));
 		a->addr = NULL;
 		ASSERT_REGISTERED(test, a);
 		ASSERT_OPTIMIZED(test, a);

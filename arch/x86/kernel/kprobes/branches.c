@@ -13,8 +13,8 @@
  * of probes.
  */
 
-#include <linux/array_size.h>
 #include <linux/cleanup.h>
+#include <linux/err.h>
 #include <linux/errno.h>
 #include <linux/extable.h>
 #include <linux/ftrace.h>
@@ -22,7 +22,6 @@
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/kprobes_tables.h>
-#include <linux/list.h>
 #include <linux/memory.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -46,37 +45,20 @@
 
 extern struct exception_table_entry __start___ex_table[], __stop___ex_table[];
 
-/**
- * enum learn_step - Next step in building an index
- * @LEARN_TABLES:	Read the tables with addresses in the text.
- * @LEARN_RODATA:	Search read-only data for addresses.
- * @LEARN_RO_AFTER_INIT: Search a module's data that is read-only after init.
- * @LEARN_DATA:		Search writable data.
- * @LEARN_CODE:		Scan the functions from &text_index.next on.
- * @LEARNED:		Nothing is left: the index is complete.
- */
-enum learn_step {
-	LEARN_TABLES,
-	LEARN_RODATA,
-	LEARN_RO_AFTER_INIT,
-	LEARN_DATA,
-	LEARN_CODE,
-	LEARNED,
-};
-
-/* An area of data to search for addresses. */
-struct data_area {
-	const void *start;
-	unsigned long size;
+/* The areas of data that are searched for addresses, one after the other. */
+enum data_area {
+	AREA_RODATA,
+	AREA_RO_AFTER_INIT,	/* of modules */
+	AREA_DATA,
+	AREAS,
 };
 
 /**
  * struct text_index - Branch targets in the text of the core kernel or a module
- * @list:	In text_indices.
- * @tables:	The text and its tables.
- * @map:	The text and its branch targets found so far.
- * @step:	The next step; at LEARNED the index can be used.
- * @next:	Start of the symbol at which LEARN_CODE continues.
+ * @text:	The text that it belongs to.
+ * @map:	The branch targets found so far.
+ * @area:	The next area of data to search. After the last one, the code is scanned.
+ * @next:	Start of the symbol at which that continues.
  * @starts:	A bit for each byte of a module's text, set if a symbol starts there,
  *		until the code is scanned: kallsyms would walk all symbols for each
  *		look-up. NULL for the core kernel.
@@ -86,28 +68,27 @@ struct data_area {
  * kprobe_mutex guards all fields.
  */
 struct text_index {
-	struct list_head list;
-	struct text_tables tables;
+	const struct kprobe_text *text;
 	struct branch_map map;
-	enum learn_step step;
+	enum data_area area;
 	unsigned long next;
 	unsigned long *starts;
 	const struct exception_table_entry *extable;
 	unsigned int nr_extable;
 };
 
-/* All indices. kprobe_mutex guards the list. */
-static LIST_HEAD(text_indices);
-
-static struct text_index *text_index_find(unsigned long addr)
+static unsigned long text_index_end(const struct text_index *index)
 {
-	struct text_index *index;
+	return index->map.start + index->map.size;
+}
 
-	list_for_each_entry(index, &text_indices, list) {
-		if (addr - index->map.start < index->map.size)
-			return index;
-	}
-	return NULL;
+/* The branch targets of a text, or NULL if not all of them are known. */
+static const struct branch_map *branch_map_at(unsigned long addr)
+{
+	const struct kprobe_text *text = kprobe_known_text(addr);
+	const struct text_index *index = text ? text->arch : NULL;
+
+	return index && index->next == text_index_end(index) ? &index->map : NULL;
 }
 
 static void text_index_free(struct text_index *index)
@@ -176,8 +157,8 @@ static int text_index_add_symbol(void *data, const char *name, unsigned long add
 {
 	struct text_index *index = data;
 
-	index->extable = index->tables.mod->extable;
-	index->nr_extable = index->tables.mod->num_exentries;
+	index->extable = index->text->mod->extable;
+	index->nr_extable = index->text->mod->num_exentries;
 	if (addr - index->map.start < index->map.size)
 		__set_bit(addr - index->map.start, index->starts);
 	return 0;
@@ -186,21 +167,25 @@ static int text_index_add_symbol(void *data, const char *name, unsigned long add
 /* Livepatch modules are relocated again when the module that they patch is loaded. */
 static int text_index_prepare_module(struct text_index *index)
 {
-	if (is_livepatch_module(index->tables.mod))
+	if (is_livepatch_module(index->text->mod))
 		return -EINVAL;
 	index->starts = text_bitmap_alloc(index->map.size);
 	if (!index->starts)
 		return -ENOMEM;
-	module_kallsyms_on_each_symbol(index->tables.mod->name, text_index_add_symbol, index);
+	module_kallsyms_on_each_symbol(index->text->mod->name, text_index_add_symbol, index);
 	return 0;
 }
 
-static struct data_area module_data_area(const struct module *mod, enum learn_step what)
+static size_t module_data_area(const struct module *mod, enum data_area area, const void **start)
 {
-	enum mod_mem_type type = what == LEARN_RODATA ? MOD_RODATA :
-				 what == LEARN_RO_AFTER_INIT ? MOD_RO_AFTER_INIT : MOD_DATA;
+	static const enum mod_mem_type types[AREAS] = {
+		[AREA_RODATA] = MOD_RODATA,
+		[AREA_RO_AFTER_INIT] = MOD_RO_AFTER_INIT,
+		[AREA_DATA] = MOD_DATA,
+	};
 
-	return (struct data_area){ mod->mem[type].base, mod->mem[type].size };
+	*start = mod->mem[types[area]].base;
+	return mod->mem[types[area]].size;
 }
 #else
 static int text_index_prepare_module(struct text_index *index)
@@ -208,9 +193,9 @@ static int text_index_prepare_module(struct text_index *index)
 	return -EINVAL;
 }
 
-static struct data_area module_data_area(const struct module *mod, enum learn_step what)
+static size_t module_data_area(const struct module *mod, enum data_area area, const void **start)
 {
-	return (struct data_area){};
+	return 0;
 }
 #endif
 
@@ -223,46 +208,42 @@ static int text_index_prepare_core(struct text_index *index)
 	return 0;
 }
 
-/* Create the index, still empty, of the text that an address is in. */
-static int text_index_create(unsigned long addr)
+/* Create the index of a text, with the addresses that tables list. */
+static int text_index_create(struct kprobe_text *text)
 {
 	struct text_index *index __free(text_index_free) = kzalloc(sizeof(*index), LEARN_GFP);
 	int err;
 
 	if (!index)
 		return -ENOMEM;
-	if (!text_tables_find(addr, &index->tables))
-		return -EINVAL;
-	index->map.start = index->tables.start;
-	index->map.size = index->tables.size;
-	index->next = index->map.start;
-	err = index->tables.mod ? text_index_prepare_module(index) :
-				  text_index_prepare_core(index);
+	index->text = text;
+	index->map.start = text->start;
+	index->map.size = text->size;
+	index->next = text->start;
+	err = text->mod ? text_index_prepare_module(index) : text_index_prepare_core(index);
 	if (err)
 		return err;
-	index->map.bits = text_bitmap_alloc(index->map.size);
+	index->map.bits = text_bitmap_alloc(text->size);
 	if (!index->map.bits)
 		return -ENOMEM;
-	list_add_tail(&no_free_ptr(index)->list, &text_indices);
+	text_index_add_fixups(index);
+	scoped_guard(mutex, &text_mutex)	/* for jump_label_size() */
+		text_walk_tables(text, text_index_add_entry, index);
+	text->arch = no_free_ptr(index);
 	return 0;
 }
 
-static void text_index_learn_tables(struct text_index *index)
+static size_t core_data_area(enum data_area area, const void **start)
 {
-	text_index_add_fixups(index);
-	guard(mutex)(&text_mutex);	/* for jump_label_size() */
-	text_tables_walk(&index->tables, text_index_add_entry, index);
-}
-
-static struct data_area core_data_area(enum learn_step what)
-{
-	switch (what) {
-	case LEARN_RODATA:	/* includes data that is read-only after init */
-		return (struct data_area){ __start_rodata, __end_rodata - __start_rodata };
-	case LEARN_DATA:
-		return (struct data_area){ _sdata, _edata - _sdata };
+	switch (area) {
+	case AREA_RODATA:	/* includes data that is read-only after init */
+		*start = __start_rodata;
+		return __end_rodata - __start_rodata;
+	case AREA_DATA:
+		*start = _sdata;
+		return _edata - _sdata;
 	default:
-		return (struct data_area){};
+		return 0;
 	}
 }
 
@@ -270,45 +251,37 @@ static struct data_area core_data_area(enum learn_step what)
  * Since its registration, a struct kprobe's @hlist is empty, and @list is empty or agrees with
  * its neighbour.
  */
-static bool is_probe(const struct kprobe *p)
+static bool is_probe(const struct kprobe *p, const void *start)
 {
 	struct list_head *next, *back;
 
-	if (READ_ONCE_NOCHECK(p->hlist.next) || READ_ONCE_NOCHECK(p->hlist.pprev))
+	if ((void *)p < start || READ_ONCE_NOCHECK(p->hlist.next) ||
+	    READ_ONCE_NOCHECK(p->hlist.pprev))
 		return false;
 	next = READ_ONCE_NOCHECK(p->list.next);
 	return next && !get_kernel_nofault(back, &next->prev) && back == &p->list;
 }
 
 /* Nothing jumps to what these fields of a struct kprobe say. */
-static bool is_address_of_probe(const unsigned long *word, const void *start)
+static bool is_address_of_probe(const void *word, const void *start)
 {
-	static const size_t fields[] = {
-		offsetof(struct kprobe, addr), offsetof(struct kprobe, ainsn.next),
-	};
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(fields); i++) {
-		const void *p = (const void *)word - fields[i];
-
-		if (p >= start && is_probe(p))
-			return true;
-	}
-	return false;
+	return is_probe(word - offsetof(struct kprobe, addr), start) ||
+	       is_probe(word - offsetof(struct kprobe, ainsn.next), start);
 }
 
-/* Add all words of data that are addresses in the text. They may change meanwhile. */
-static void text_index_learn_data(const struct text_index *index)
+/* Add all words of an area that are addresses in the text. They may change meanwhile. */
+static void text_index_learn_data(const struct text_index *index, enum data_area area)
 {
-	const struct module *mod = index->tables.mod;
-	struct data_area area = mod ? module_data_area(mod, index->step) :
-				      core_data_area(index->step);
-	const unsigned long *word = area.start;
+	const struct module *mod = index->text->mod;
+	const unsigned long *word;
 	unsigned long addr;
+	const void *start;
+	size_t size;
 
-	for (; area.size >= sizeof(*word); area.size -= sizeof(*word), word++) {
+	size = mod ? module_data_area(mod, area, &start) : core_data_area(area, &start);
+	for (word = start; size >= sizeof(*word); size -= sizeof(*word), word++) {
 		addr = READ_ONCE_NOCHECK(*word);
-		if (addr - index->map.start < index->map.size &&
-		    !is_address_of_probe(word, area.start))
+		if (addr - index->map.start < index->map.size && !is_address_of_probe(word, start))
 			branch_map_add(&index->map, addr);
 	}
 }
@@ -344,8 +317,7 @@ static bool is_indirect_thunk(unsigned long addr)
 static unsigned long text_symbol_end(const struct text_index *index, unsigned long addr)
 {
 	const struct branch_map *map = &index->map;
-	unsigned long end = map->start + map->size;
-	unsigned long size, offset;
+	unsigned long end = text_index_end(index), size, offset;
 
 	if (index->starts)
 		return map->start + find_next_bit(index->starts, map->size,
@@ -361,9 +333,10 @@ static unsigned long text_symbol_end(const struct text_index *index, unsigned lo
 static int text_index_learn_code(struct text_index *index)
 {
 	u8 *code __free(kvfree) = NULL;
-	unsigned long end = index->map.start + index->map.size;
-	unsigned long start = index->next, next, len;
+	unsigned long end = text_index_end(index), start = index->next, next, len;
 
+	if (start == end)
+		return 0;
 	next = text_symbol_end(index, start);
 	len = min(end - start, max(next - start, LEARN_SIZE));
 	code = kvmalloc(len, LEARN_GFP);
@@ -372,65 +345,47 @@ static int text_index_learn_code(struct text_index *index)
 	scoped_guard(mutex, &text_mutex)
 		read_original_text(code, start, len);
 
-	while (index->next < end && next <= start + len) {
+	for (; index->next < end && next <= start + len; next = text_symbol_end(index, next)) {
 		branches_scan_function(&index->map, code + (index->next - start),
 				       next - index->next, index->next,
 				       is_indirect_thunk);
 		cond_resched();
 		index->next = next;
-		next = next < end ? text_symbol_end(index, next) : next;
 	}
-	return index->next < end;
-}
-
-static void text_index_complete(struct text_index *index)
-{
+	if (index->next < end)
+		return 1;
 	kvfree(index->starts);
 	index->starts = NULL;
-	index->step = LEARNED;
+	return 0;
 }
 
-/**
- * branches_learn() - Do one step in building the index of a text
- * @addr: An address in the text.
- *
- * A step takes a few milliseconds at most. A module may be unloaded between two steps.
- *
- * Context: Process, may sleep; kprobe_mutex is held. Takes text_mutex and
- *	    module_mutex.
- * Return: 1 if another step is needed; 0 if branches_check() can be called for this
- *	   text; -ENOMEM; -EINVAL if the text is neither the core kernel's nor that of a
- *	   module with complete tables, is a livepatch's, or is init text: callers must try
- *	   again once the tables of a module that is being loaded are complete.
+/*
+ * Do one step in building the index of a text, which takes a few milliseconds at most. A module
+ * may be unloaded between two steps. There is no index of livepatches and of init text.
  */
-int branches_learn(unsigned long addr)
+int arch_learn_text(unsigned long addr)
 {
-	struct text_index *index = text_index_find(addr);
-	int ret;
+	struct kprobe_text *text = kprobe_text_at(addr);
+	struct text_index *index;
 
-	if (!index)
-		return text_index_create(addr) ?: 1;
-
-	switch (index->step) {
-	case LEARN_TABLES:
-		text_index_learn_tables(index);
-		break;
-	case LEARN_RODATA:
-	case LEARN_RO_AFTER_INIT:
-	case LEARN_DATA:
-		text_index_learn_data(index);
-		break;
-	case LEARN_CODE:
-		ret = text_index_learn_code(index);
-		if (!ret)
-			text_index_complete(index);
-		return ret;
-	case LEARNED:
-		return 0;
-	}
-	index->step++;
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	if (!text->arch)
+		return text_index_create(text) ?: 1;
+	index = text->arch;
+	if (index->area == AREAS)
+		return text_index_learn_code(index);
+	text_index_learn_data(index, index->area++);
 	return 1;
 }
+EXPORT_SYMBOL_IF_KUNIT(arch_learn_text);
+
+void arch_forget_text(struct kprobe_text *text)
+{
+	text_index_free(text->arch);
+	text->arch = NULL;
+}
+EXPORT_SYMBOL_IF_KUNIT(arch_forget_text);
 
 /* -------------------------------------------------------------------- checking */
 
@@ -458,19 +413,17 @@ static bool is_crossing_symbols(unsigned long addr, unsigned int size)
  * The first byte may be a branch target, the others must not be.
  *
  * Context: Process; kprobe_mutex, jump_label_lock() and text_mutex are held.
- * Return: 0 if it may; -EAGAIN if branches_learn() must be called for the text first;
+ * Return: 0 if it may; -EAGAIN if arch_learn_text() must be called for the text first;
  *	   -EBUSY if another user of the text patches them; -ERANGE if they are not in
  *	   the same function; -EADDRINUSE if there may be a branch into them.
  */
 int branches_check(unsigned long addr, unsigned int size)
 {
-	const struct text_index *index = text_index_find(addr);
-	const struct branch_map *map;
+	const struct branch_map *map = branch_map_at(addr);
 	unsigned long offset;
 
-	if (!index || index->step != LEARNED)
+	if (!map)
 		return -EAGAIN;
-	map = &index->map;
 	offset = addr - map->start;
 	if (size > map->size - offset)
 		return -ERANGE;
@@ -500,33 +453,12 @@ int branches_check(unsigned long addr, unsigned int size)
  */
 bool branches_reach(unsigned long addr, unsigned int size, unsigned long text)
 {
-	const struct text_index *index = text_index_find(text);
-	const struct branch_map *map;
+	const struct branch_map *map = branch_map_at(text);
 	unsigned long offset;
 
-	if (!index || index->step != LEARNED)
+	if (!map)
 		return true;
-	map = &index->map;
 	offset = addr - map->start;
 	return offset >= map->size || size > map->size - offset ||
 	       find_next_bit(map->bits, offset + size, offset) < offset + size;
 }
-
-/**
- * branches_forget() - Free the index of a text
- * @mod: The module, or NULL for the core kernel. It is built again when it is needed.
- *
- * Context: Process, may sleep; kprobe_mutex is held.
- */
-void branches_forget(const struct module *mod)
-{
-	struct text_index *index, *next;
-
-	list_for_each_entry_safe(index, next, &text_indices, list) {
-		if (index->tables.mod != mod)
-			continue;
-		list_del(&index->list);
-		text_index_free(index);
-	}
-}
-EXPORT_SYMBOL_IF_KUNIT(branches_forget);

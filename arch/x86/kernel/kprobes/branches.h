@@ -7,11 +7,7 @@
 
 #include <linux/types.h>
 
-struct module;
-
-int branches_learn(unsigned long addr);
 int branches_check(unsigned long addr, unsigned int size);
 bool branches_reach(unsigned long addr, unsigned int size, unsigned long text);
-void branches_forget(const struct module *mod);
 
 #endif /* _X86_KPROBES_BRANCHES_H */

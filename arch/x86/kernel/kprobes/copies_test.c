@@ -1065,10 +1065,18 @@ static void check_text(struct kunit *test, unsigned long addr, unsigned long end
 	}
 }
 
-static bool find_text(unsigned long addr, struct text_tables *text)
+/* False also if there is no text */
+static bool find_text(unsigned long addr, unsigned long *start, unsigned long *size)
 {
+	const struct kprobe_text *text;
+
 	guard(mutex)(&kprobe_mutex);
-	return text_tables_find(addr, text);
+	text = kprobe_text_at(addr);
+	if (IS_ERR(text))
+		return false;
+	*start = text->start;
+	*size = text->size;
+	return true;
 }
 
 /* The text of the kernel in parts, each of which has its own limit of time, and all modules */
@@ -1096,20 +1104,19 @@ static void free_ring(void)
 static void test_copies(struct kunit *test)
 {
 	unsigned int part = part_number(test->param_value), faults = found.faults;
-	unsigned long addr, part_size;
-	struct text_tables text;
+	unsigned long addr, start, size;
 
 	if (part < ARRAY_SIZE(parts) - 1) {
-		KUNIT_ASSERT_TRUE(test, find_text((unsigned long)register_kprobe, &text));
-		part_size = text.size / (ARRAY_SIZE(parts) - 1);
-		addr = text.start + part_size * part;
-		check_text(test, addr, addr + part_size);
+		KUNIT_ASSERT_TRUE(test, find_text((unsigned long)register_kprobe, &start, &size));
+		size /= ARRAY_SIZE(parts) - 1;
+		addr = start + size * part;
+		check_text(test, addr, addr + size);
 	} else {
 		for (addr = MODULES_VADDR; addr < MODULES_END; addr += PAGE_SIZE) {
-			if (!find_text(addr, &text))
+			if (!find_text(addr, &start, &size))
 				continue;
-			check_text(test, text.start, text.start + text.size);
-			addr = PAGE_ALIGN(text.start + text.size) - PAGE_SIZE;
+			check_text(test, start, start + size);
+			addr = PAGE_ALIGN(start + size) - PAGE_SIZE;
 		}
 	}
 	free_ring();

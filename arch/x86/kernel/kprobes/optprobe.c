@@ -628,17 +628,6 @@ void arch_remove_optimized_kprobe(struct optimized_kprobe *op)
 }
 EXPORT_SYMBOL_IF_KUNIT(arch_remove_optimized_kprobe);
 
-int arch_learn_text(unsigned long addr)
-{
-	return branches_learn(addr);
-}
-EXPORT_SYMBOL_IF_KUNIT(arch_learn_text);
-
-void arch_forget_text(const struct module *mod)
-{
-	branches_forget(mod);
-}
-
 /* ----------------------------------------------------------------- jumps */
 
 /* Write the jump at a site to @jump. Returns its size. */

@@ -5,7 +5,7 @@
 . ./lib.sh
 . ./failslab.sh
 
-learn=branches_learn
+learn=arch_learn_text
 
 ! is_base || skip_all "the kprobes of Linux 6.12 have no stats"
 [ -e $knob ] || skip_all "no CONFIG_OPTPROBES"
