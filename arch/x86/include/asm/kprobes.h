@@ -91,7 +91,6 @@ struct insn_emulation {
  *		stub that calls them, or a trap. NULL if there is none.
  * @size:	Length of the instruction in bytes.
  * @run:	How it runs without post handlers, an enum insn_run.
- * @run_post:	How it runs with post handlers, an enum insn_run.
  * @emul:	How it is emulated.
  */
 struct arch_specific_insn {
@@ -101,7 +100,6 @@ struct arch_specific_insn {
 	kprobe_opcode_t *post_insn;
 	u8 size;
 	u8 run;
-	u8 run_post;
 	struct insn_emulation emul;
 };
 

@@ -628,7 +628,6 @@ static void check_registered(struct kprobe *kp, bool may_sleep)
 	MUST((unsigned long)ainsn->next == end_of(now));
 	MUST((ainsn->run == INSN_RUN_EMULATE) == (now->kind == EMULATED));
 	MUST((ainsn->run == INSN_RUN_STEP) == (copied && may_sleep));
-	MUST((ainsn->run_post == INSN_RUN_STEP) == (copied && !post_boosted));
 	if (now->kind == EMULATED)
 		check_emulation(&ainsn->emul);
 

@@ -37,17 +37,16 @@
  * period that protects slots takes for a quiescent state. Stepping it makes the fault
  * leave the slot first. A fixup that decodes the text would decode the breakpoint.
  */
-static int kprobe_restrict_for_extable(struct insn_traits *traits, unsigned long addr)
+static int kprobe_restrict_for_extable(enum insn_run *run, unsigned long addr)
 {
 	const struct exception_table_entry *e = search_exception_tables(addr);
 
 	if (!e)
 		return 0;
-	if (traits->run == INSN_RUN_EMULATE || traits->run == INSN_RUN_SKIP ||
+	if (*run == INSN_RUN_EMULATE || *run == INSN_RUN_SKIP ||
 	    FIELD_GET(EX_DATA_TYPE_MASK, e->data) == EX_TYPE_ZEROPAD)
 		return -EOPNOTSUPP;
-	traits->run = INSN_RUN_STEP;
-	traits->run_post = INSN_RUN_STEP;
+	*run = INSN_RUN_STEP;
 	return 0;
 }
 
@@ -132,7 +131,7 @@ static int kprobe_prepare_insn(struct kprobe *p, const struct insn *insn)
 int arch_prepare_kprobe(struct kprobe *p)
 {
 	u8 code[ORIGINAL_CODE_SIZE];
-	struct insn_traits traits;
+	enum insn_run run;
 	struct insn insn;
 	int err;
 
@@ -142,17 +141,16 @@ int arch_prepare_kprobe(struct kprobe *p)
 	/* Patching of alternatives reads the text: a breakpoint would prevent it. */
 	if (alternatives_text_reserved(p->addr, p->addr + 1))
 		return -EINVAL;
-	traits = analyse_insn(&insn);
-	if (traits.run == INSN_RUN_NEVER || is_fred_landing_pad(&insn))
+	run = analyse_insn(&insn);
+	if (run == INSN_RUN_NEVER || is_fred_landing_pad(&insn))
 		return -EOPNOTSUPP;
-	err = kprobe_restrict_for_extable(&traits, (unsigned long)p->addr);
+	err = kprobe_restrict_for_extable(&run, (unsigned long)p->addr);
 	if (err)
 		return err;
 
 	p->opcode = code[0];
 	p->ainsn.size = insn.length;
-	p->ainsn.run = traits.run;
-	p->ainsn.run_post = traits.run_post;
+	p->ainsn.run = run;
 	p->ainsn.next = p->addr + insn.length;
 	err = kprobe_prepare_insn(p, &insn);
 	p->ainsn.boost = kprobe_boost_ip(p);
@@ -161,19 +159,14 @@ int arch_prepare_kprobe(struct kprobe *p)
 EXPORT_SYMBOL_IF_KUNIT(arch_prepare_kprobe);
 
 /*
- * The stub ends with an IRET. On Xen PV that is a hypercall and as slow as a trap. In
- * an NMI it lets the next NMI in, which FRED is not prepared for.
+ * Where the copy for post handlers jumps to, or NULL if a trap follows it. The stub ends with
+ * an IRET. On Xen PV that is a hypercall and as slow as a trap. In an NMI it lets the next NMI
+ * in, which FRED is not prepared for.
  */
-static bool is_post_stub_possible(void)
+static const void *post_copy_continuation(const struct insn *insn)
 {
-	return !cpu_feature_enabled(X86_FEATURE_XENPV) && !cpu_feature_enabled(X86_FEATURE_FRED);
-}
-
-/* Where the copy for post handlers jumps to, or NULL if a trap follows it. */
-static const void *post_copy_continuation(const struct kprobe *p)
-{
-	return p->ainsn.run_post == INSN_RUN_BOOST && is_post_stub_possible() ?
-		kprobe_post_stub : NULL;
+	return insn_class(insn) == INSN_SYSTEM || cpu_feature_enabled(X86_FEATURE_XENPV) ||
+	       cpu_feature_enabled(X86_FEATURE_FRED) ? NULL : kprobe_post_stub;
 }
 
 int arch_prepare_post_handler(struct kprobe *p)
@@ -186,7 +179,7 @@ int arch_prepare_post_handler(struct kprobe *p)
 		return 0;
 	if (decode_original_insn(&insn, code, (unsigned long)p->addr))
 		return -EILSEQ;
-	return kprobe_make_slot(p, &insn, post_copy_continuation(p), &p->ainsn.post_insn);
+	return kprobe_make_slot(p, &insn, post_copy_continuation(&insn), &p->ainsn.post_insn);
 }
 EXPORT_SYMBOL_IF_KUNIT(arch_prepare_post_handler);
 

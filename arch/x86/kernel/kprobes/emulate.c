@@ -196,45 +196,6 @@ int prepare_emulation(struct insn_emulation *emul, const struct insn *insn)
 }
 EXPORT_SYMBOL_IF_KUNIT(prepare_emulation);
 
-/**
- * emulates_nothing() - Check if emulate_insn() would only advance ip
- * @emul: The description of the instruction.
- *
- * Context: Any.
- * Return: true if the instruction can be skipped.
- */
-bool emulates_nothing(const struct insn_emulation *emul)
-{
-	return emul->op == INSN_NOP || emul->op == INSN_ENDBR || emul->op == INSN_WAIT;
-}
-
-/**
- * emulates_jump() - Check if emulate_insn() would only set ip to a constant
- * @emul: The description of the instruction.
- *
- * Context: Any.
- * Return: true if it is an unconditional jump by @emul->disp.
- */
-bool emulates_jump(const struct insn_emulation *emul)
-{
-	return emul->op == INSN_JMP;
-}
-
-/**
- * emulation_can_fail() - Check if emulate_insn() can return false
- * @emul: The description of the instruction.
- *
- * Context: Any.
- * Return: true if the instruction loads ip from a register or from memory, where
- *	   emulate_insn() may find an unusable address.
- */
-bool emulation_can_fail(const struct insn_emulation *emul)
-{
-	return emul->op == INSN_RET || emul->op == INSN_JMP_INDIRECT ||
-	       emul->op == INSN_CALL_INDIRECT;
-}
-EXPORT_SYMBOL_IF_KUNIT(emulation_can_fail);
-
 static __always_inline unsigned long
 emul_get_reg(const struct pt_regs *regs, u8 offset)
 {

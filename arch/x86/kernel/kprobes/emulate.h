@@ -8,13 +8,30 @@
 #include <linux/kprobes.h>
 #include <linux/types.h>
 
-struct insn;
+#include "insn.h"
+
 struct pt_regs;
 
+/* True if emulate_insn() would only advance ip. */
+static inline bool emulates_nothing(const struct insn_emulation *emul)
+{
+	return emul->op == INSN_NOP || emul->op == INSN_ENDBR || emul->op == INSN_WAIT;
+}
+
+/* True if emulate_insn() would only set ip to a constant, @emul->disp after the instruction. */
+static inline bool emulates_jump(const struct insn_emulation *emul)
+{
+	return emul->op == INSN_JMP;
+}
+
+/* True if emulate_insn() may find an unusable address in a register or in memory. */
+static inline bool emulation_can_fail(const struct insn_emulation *emul)
+{
+	return emul->op == INSN_RET || emul->op == INSN_JMP_INDIRECT ||
+	       emul->op == INSN_CALL_INDIRECT;
+}
+
 int prepare_emulation(struct insn_emulation *emul, const struct insn *insn);
-bool emulates_nothing(const struct insn_emulation *emul);
-bool emulates_jump(const struct insn_emulation *emul);
-bool emulation_can_fail(const struct insn_emulation *emul);
 bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs);
 bool is_fault_of_emulation(void);
 

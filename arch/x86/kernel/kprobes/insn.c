@@ -192,16 +192,7 @@ static char vex_insn_class(const struct insn *insn)
 	return INSN_ORDINARY;
 }
 
-/**
- * insn_class() - Classify an instruction
- * @insn: The instruction, decoded as far as insn_get_modrm() does.
- *
- * Prefixes that forbid to probe it are not considered, see analyse_insn().
- *
- * Context: Any. Pure.
- * Return: An enum insn_class; any other value stands for INSN_ORDINARY.
- */
-char insn_class(const struct insn *insn)
+static char insn_class_by_opcode(const struct insn *insn)
 {
 	u16 opcode = insn_opcode(insn);
 	char class;
@@ -211,13 +202,38 @@ char insn_class(const struct insn *insn)
 
 	class = opcode < 0x100 ? one_byte_opcodes[opcode] :
 				 two_byte_opcodes[opcode & 0xff];
-	if (class == 'g')
-		return opcode_group_class(insn);
-	/* These prefixes make it XCHG or PAUSE. */
-	if (opcode == OPCODE_NOP && (X86_REX_B(insn->rex_prefix.bytes[0]) ||
-				     is_rex2_insn(insn) || has_prefix(insn, PREFIX_REP)))
-		return INSN_ORDINARY;
-	return class;
+	return class == 'g' ? opcode_group_class(insn) : class;
+}
+
+/**
+ * insn_class() - Classify an instruction
+ * @insn: The instruction, decoded as far as insn_get_modrm() does.
+ *
+ * Prefixes that forbid to probe it are not considered, see analyse_insn().
+ *
+ * Context: Any. Pure.
+ * Return: An enum insn_class.
+ */
+char insn_class(const struct insn *insn)
+{
+	char class = insn_class_by_opcode(insn);
+
+	switch (class) {
+	case 'm':
+		return insn->modrm.nbytes ? INSN_ORDINARY : INSN_REFUSED;
+	case 'o':
+		return insn->x86_64 ? INSN_REFUSED : INSN_ORDINARY;
+	case 'O':
+		return insn->x86_64 ? INSN_REFUSED : INSN_SYSTEM;
+	case INSN_NOP:	/* these prefixes make it XCHG or PAUSE */
+		if (insn_opcode(insn) == OPCODE_NOP &&
+		    (X86_REX_B(insn->rex_prefix.bytes[0]) || is_rex2_insn(insn) ||
+		     has_prefix(insn, PREFIX_REP)))
+			return INSN_ORDINARY;
+		return INSN_NOP;
+	default:
+		return class;
+	}
 }
 EXPORT_SYMBOL_IF_KUNIT(insn_class);
 
@@ -266,43 +282,23 @@ static bool is_refused_form(const struct insn *insn)
 	return is_rex2_insn(insn) && (insn->attr & INAT_NO_REX2);
 }
 
-static const struct insn_traits boosted_or_stepped = {
-	.run = INSN_RUN_BOOST,
-	.run_post = INSN_RUN_STEP,
-};
-
-static struct insn_traits traits_alike(enum insn_run run)
-{
-	return (struct insn_traits){ .run = run, .run_post = run };
-}
-
 /**
  * analyse_insn() - Determine how to run an instruction
  * @insn: The completely decoded instruction. STI is refused unless the buffer also
  *	  has the bytes of the next instruction up to its ModRM byte, or three.
  *
  * Context: Any. Pure: the result depends only on the bytes in the buffer.
- * Return: How to run it; both members are INSN_RUN_NEVER if it cannot be probed.
+ * Return: How to run it without post handlers.
  */
-struct insn_traits analyse_insn(const struct insn *insn)
+enum insn_run analyse_insn(const struct insn *insn)
 {
-	if (is_refused_form(insn))
-		return traits_alike(INSN_RUN_NEVER);
+	char class = insn_class(insn);
 
-	switch (insn_class(insn)) {
-	case INSN_ORDINARY:
-		return traits_alike(INSN_RUN_BOOST);
-	case 'm':
-		return traits_alike(insn->modrm.nbytes ? INSN_RUN_BOOST : INSN_RUN_NEVER);
-	case INSN_SYSTEM:
-		return boosted_or_stepped;
-	case 'o':
-		return traits_alike(insn->x86_64 ? INSN_RUN_NEVER : INSN_RUN_BOOST);
-	case 'O':
-		return insn->x86_64 ? traits_alike(INSN_RUN_NEVER) : boosted_or_stepped;
-	default:
-		return traits_alike(insn_emulated_run(insn));
-	}
+	if (is_refused_form(insn))
+		return INSN_RUN_NEVER;
+	if (class == INSN_ORDINARY || class == INSN_SYSTEM)
+		return INSN_RUN_BOOST;
+	return insn_emulated_run(insn);
 }
 EXPORT_SYMBOL_IF_KUNIT(analyse_insn);
 

@@ -85,19 +85,7 @@ enum insn_run {
 	INSN_RUN_EMULATE,
 };
 
-/**
- * struct insn_traits - Result of analyse_insn()
- * @run:	How to run the instruction.
- * @run_post:	How to run it for a post handler. A boosted copy then runs with
- *		interrupts off and jumps to the post stub; an instruction that
- *		must not run so is stepped.
- */
-struct insn_traits {
-	enum insn_run run;
-	enum insn_run run_post;
-};
-
-struct insn_traits analyse_insn(const struct insn *insn);
+enum insn_run analyse_insn(const struct insn *insn);
 
 size_t cfi_check_size(const u8 *code, size_t len);
 bool is_static_call_tramp(const u8 *code, size_t len);

@@ -46,12 +46,22 @@ static int decode(struct insn *insn, const u8 *code, enum insn_mode mode)
 	return insn_decode(insn, code, MAX_CODE, mode);
 }
 
-static struct insn_traits analyse(const u8 *code, int len, enum insn_mode mode)
+/* How an instruction runs, and how with a post handler */
+struct insn_runs {
+	enum insn_run run;
+	enum insn_run run_post;
+};
+
+static struct insn_runs analyse(const u8 *code, int len, enum insn_mode mode)
 {
-	struct insn_traits undecodable = { INSN_RUN_NEVER, INSN_RUN_NEVER };
+	struct insn_runs runs = { INSN_RUN_NEVER, INSN_RUN_NEVER };
 	struct insn insn;
 
-	return insn_decode(&insn, code, len, mode) ? undecodable : analyse_insn(&insn);
+	if (insn_decode(&insn, code, len, mode))
+		return runs;
+	runs.run = analyse_insn(&insn);
+	runs.run_post = insn_class(&insn) == INSN_SYSTEM ? INSN_RUN_STEP : runs.run;
+	return runs;
 }
 
 /* One instruction a row, or STI and what follows it. */
@@ -692,11 +702,11 @@ static void check_cases(struct kunit *test, const struct insn_case *cases, size_
 			enum insn_mode mode, enum insn_run run, enum insn_run run_post)
 {
 	for (; n; n--, cases++) {
-		struct insn_traits traits = analyse(cases->code, MAX_CODE, mode);
+		struct insn_runs runs = analyse(cases->code, MAX_CODE, mode);
 
-		KUNIT_EXPECT_EQ_MSG(test, traits.run, run, "%s, %d bits", cases->text,
+		KUNIT_EXPECT_EQ_MSG(test, runs.run, run, "%s, %d bits", cases->text,
 				    mode_bits(mode));
-		KUNIT_EXPECT_EQ_MSG(test, traits.run_post, run_post, "%s, %d bits", cases->text,
+		KUNIT_EXPECT_EQ_MSG(test, runs.run_post, run_post, "%s, %d bits", cases->text,
 				    mode_bits(mode));
 	}
 }
@@ -748,18 +758,18 @@ static void test_refused(struct kunit *test)
  */
 static char result(const u8 *code, int len, enum insn_mode mode)
 {
-	struct insn_traits traits = analyse(code, len, mode);
+	struct insn_runs runs = analyse(code, len, mode);
 
-	switch (traits.run) {
+	switch (runs.run) {
 	case INSN_RUN_BOOST:
-		return traits.run_post == INSN_RUN_STEP ? 'S' :
-		       traits.run_post == INSN_RUN_BOOST ? 'B' : '?';
+		return runs.run_post == INSN_RUN_STEP ? 'S' :
+		       runs.run_post == INSN_RUN_BOOST ? 'B' : '?';
 	case INSN_RUN_SKIP:
-		return traits.run_post == INSN_RUN_SKIP ? 'K' : '?';
+		return runs.run_post == INSN_RUN_SKIP ? 'K' : '?';
 	case INSN_RUN_EMULATE:
-		return traits.run_post == INSN_RUN_EMULATE ? 'E' : '?';
+		return runs.run_post == INSN_RUN_EMULATE ? 'E' : '?';
 	case INSN_RUN_NEVER:
-		return traits.run_post == INSN_RUN_NEVER ? '-' : '?';
+		return runs.run_post == INSN_RUN_NEVER ? '-' : '?';
 	default:
 		return '?';
 	}

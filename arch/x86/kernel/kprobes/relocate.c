@@ -129,33 +129,6 @@ static bool is_movable(const struct insn *insn)
 	}
 }
 
-/**
- * displaced_is_jump() - Check if execution always leaves at a displaced instruction
- * @insn: The instruction.
- *
- * Context: Any.
- * Return: true if execution never continues after the instruction. Then no
- *	   instruction after it is displaced, see displaced_size().
- */
-bool displaced_is_jump(const struct insn *insn)
-{
-	return is_jump_class(insn_class(insn));
-}
-
-/**
- * displaced_is_branch() - Check if a displaced instruction may branch
- * @insn: The instruction.
- *
- * Context: Any.
- * Return: true if execution may continue elsewhere than after the instruction.
- */
-bool displaced_is_branch(const struct insn *insn)
-{
-	char class = insn_class(insn);
-
-	return class == INSN_JCC || is_call_class(class) || is_jump_class(class);
-}
-
 static unsigned int call_push_size(const struct insn *insn)
 {
 	return PUSH_SIZE - !insn->x86_64;
@@ -185,7 +158,7 @@ static bool can_be_displaced(const struct insn *insn)
 {
 	char class = insn_class(insn);
 
-	return analyse_insn(insn).run != INSN_RUN_NEVER && is_movable(insn) &&
+	return analyse_insn(insn) != INSN_RUN_NEVER && is_movable(insn) &&
 	       !is_wait_class(class) && class != INSN_ENDBR;
 }
 

@@ -8,7 +8,7 @@
 #include <linux/kprobes.h>
 #include <linux/types.h>
 
-struct insn;
+#include "insn.h"
 
 int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 		  unsigned long to);
@@ -20,10 +20,22 @@ int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 #define DISPLACED_INSN_COPY_MAX	28
 #define DISPLACED_COPY_MAX	40
 
+/* True if no instruction after it is displaced: execution never continues there. */
+static inline bool displaced_is_jump(const struct insn *insn)
+{
+	return is_jump_class(insn_class(insn));
+}
+
+/* True if execution may continue elsewhere than after the instruction. */
+static inline bool displaced_is_branch(const struct insn *insn)
+{
+	char class = insn_class(insn);
+
+	return class == INSN_JCC || is_call_class(class) || is_jump_class(class);
+}
+
 int displaced_size(const u8 *code, size_t len, unsigned int jump_size);
 unsigned int displaced_copies_size(const u8 *code, unsigned int size);
-bool displaced_is_jump(const struct insn *insn);
-bool displaced_is_branch(const struct insn *insn);
 bool displaced_needs_place(const struct insn *insn, bool its, bool lfence);
 int relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
 		       unsigned long to);
