@@ -23,8 +23,7 @@ struct static_call_site;
  * @calls_stop:	The end of @calls.
  * @bugs:	Its BUG() and WARN() instructions, up to @bugs_stop.
  * @bugs_stop:	The end of @bugs.
- * @reserved:	The offsets of all these instructions from @start in bytes, times two; plus one if
- *		others patch them. In ascending order.
+ * @reserved:	The offsets of all these instructions from @start, in ascending order.
  * @nr_reserved: Their number.
  * @arch:	What arch_learn_text() has found.
  *
@@ -71,8 +70,7 @@ struct kprobe_text *kprobe_known_text(unsigned long addr);
 void text_walk_tables(const struct kprobe_text *text,
 		      void (*visit)(void *data, const struct text_entry *entry), void *data);
 
-/* Do the tables of the text list an instruction at @addr, and do others patch it? */
+/* Do the tables of the text list an instruction at @addr? */
 bool kprobe_reserved(unsigned long addr);
-bool kprobe_text_is_patched(unsigned long addr);
 
 #endif /* _LINUX_KPROBES_TABLES_H */

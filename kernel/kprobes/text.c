@@ -139,20 +139,19 @@ void text_walk_tables(const struct kprobe_text *text, text_visit_fn visit, void 
 	walk_bugs(text, visit, data);
 }
 
-/* On the first pass, before there is memory for the keys, only count. */
+/* On the first pass, before there is memory for them, only count. */
 static void text_add_reserved(void *data, const struct text_entry *entry)
 {
 	struct kprobe_text *text = data;
 
 	if (text->reserved)
-		text->reserved[text->nr_reserved] = (entry->addr - text->start) * 2 +
-						    (entry->kind != TEXT_BUG);
+		text->reserved[text->nr_reserved] = entry->addr - text->start;
 	text->nr_reserved++;
 }
 
-static int reserved_key_cmp(const void *a, const void *b)
+static int reserved_cmp(const void *a, const void *b)
 {
-	u32 left = *(const u32 *)a / 2, right = *(const u32 *)b / 2;
+	u32 left = *(const u32 *)a, right = *(const u32 *)b;
 
 	return left < right ? -1 : left > right;
 }
@@ -166,7 +165,7 @@ static int text_find_reserved(struct kprobe_text *text)
 		return -ENOMEM;
 	text->nr_reserved = 0;
 	text_walk_tables(text, text_add_reserved, text);
-	sort(text->reserved, text->nr_reserved, sizeof(*text->reserved), reserved_key_cmp, NULL);
+	sort(text->reserved, text->nr_reserved, sizeof(*text->reserved), reserved_cmp, NULL);
 	return 0;
 }
 
@@ -230,21 +229,6 @@ void text_forget(unsigned long start, unsigned long end)
 	text_free(text);
 }
 
-/* The key of the instruction at @addr, or NULL. */
-static const u32 *reserved_key(const struct kprobe_text *text, unsigned long addr)
-{
-	u32 key = (addr - text->start) * 2;
-
-	return bsearch(&key, text->reserved, text->nr_reserved, sizeof(key), reserved_key_cmp);
-}
-
-static bool is_patched_without_index(unsigned long addr)
-{
-	void *text = (void *)addr;
-
-	return jump_label_text_reserved(text, text) || static_call_text_reserved(text, text);
-}
-
 /**
  * kprobe_reserved() - Check for an instruction with another user
  * @addr: The address, in the text of the kernel or of a module that is not being
@@ -256,30 +240,14 @@ static bool is_patched_without_index(unsigned long addr)
 bool kprobe_reserved(unsigned long addr)
 {
 	const struct kprobe_text *text = kprobe_text_at(addr);
-
-	if (!IS_ERR(text))
-		return reserved_key(text, addr);
-	return is_patched_without_index(addr) || find_bug(addr);
-}
-
-/**
- * kprobe_text_is_patched() - Check for an instruction that others patch
- * @addr: The address.
- *
- * The trap of a BUG() is reserved, but not patched.
- *
- * Context: See kprobe_reserved().
- * Return: true if an instruction at @addr is a static branch or a static call.
- */
-bool kprobe_text_is_patched(unsigned long addr)
-{
-	const struct kprobe_text *text = kprobe_text_at(addr);
-	const u32 *key;
+	void *place = (void *)addr;
+	u32 offset;
 
 	if (IS_ERR(text))
-		return is_patched_without_index(addr);
-	key = reserved_key(text, addr);
-	return key && *key % 2;
+		return jump_label_text_reserved(place, place) ||
+		       static_call_text_reserved(place, place) || find_bug(addr);
+	offset = addr - text->start;
+	return bsearch(&offset, text->reserved, text->nr_reserved, sizeof(offset), reserved_cmp);
 }
 
 /* kprobe_reserved_for() - The user for whom kprobe_reserved() has found the instruction */

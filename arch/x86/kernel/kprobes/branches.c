@@ -29,6 +29,7 @@
 #include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/static_call.h>
 #include <linux/uaccess.h>
 
 #include <asm/alternative.h>
@@ -389,14 +390,6 @@ EXPORT_SYMBOL_IF_KUNIT(arch_forget_text);
 
 /* -------------------------------------------------------------------- checking */
 
-static bool is_text_patched(unsigned long addr, unsigned int size)
-{
-	for (unsigned long pos = addr; pos < addr + size; pos++)
-		if (kprobe_text_is_patched(pos))
-			return true;
-	return false;
-}
-
 static bool is_crossing_symbols(unsigned long addr, unsigned int size)
 {
 	unsigned long symbol_size, offset;
@@ -419,6 +412,7 @@ static bool is_crossing_symbols(unsigned long addr, unsigned int size)
  */
 int branches_check(unsigned long addr, unsigned int size)
 {
+	void *start = (void *)addr, *last = start + size - 1;
 	const struct branch_map *map = branch_map_at(addr);
 	unsigned long offset;
 
@@ -428,14 +422,13 @@ int branches_check(unsigned long addr, unsigned int size)
 	if (size > map->size - offset)
 		return -ERANGE;
 
-	if (alternatives_text_reserved((void *)addr, (void *)(addr + size)) ||
-	    ftrace_text_reserved((void *)addr, (void *)(addr + size - 1)))
+	if (alternatives_text_reserved(start, last + 1) || ftrace_text_reserved(start, last))
 		return -EBUSY;
 
 	/* Reserved text has more than one byte, so a bit is set after the first. */
 	if (find_next_bit(map->bits, offset + size, offset + 1) >= offset + size)
 		return 0;
-	if (is_text_patched(addr, size))
+	if (jump_label_text_reserved(start, last) || static_call_text_reserved(start, last))
 		return -EBUSY;
 	return is_crossing_symbols(addr, size) ? -ERANGE : -EADDRINUSE;
 }
