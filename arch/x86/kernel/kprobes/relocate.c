@@ -234,42 +234,23 @@ bool displaced_needs_place(const struct insn *insn, bool its, bool lfence)
 }
 EXPORT_SYMBOL_IF_KUNIT(displaced_needs_place);
 
-/* Write the last bytes, the displacement, of a branch of @size bytes, executed at @at. */
-static int put_branch_disp(u8 *buf, unsigned int size, unsigned long at,
-			   unsigned long target)
+/* Copy a direct branch as a near Jcc, or else as a near JMP. */
+static int relocate_branch(u8 *buf, const struct insn *insn, unsigned long from,
+			   unsigned long to)
 {
-	long disp = target - (at + size);
+	bool jcc = insn_class(insn) == INSN_JCC;
+	int size = jcc ? JCC32_INSN_SIZE : JMP32_INSN_SIZE;
+	long disp = from + insn->length + insn->immediate.value - (to + size);
 
 	if (disp != (s32)disp)
 		return -ERANGE;
 
+	if (jcc)
+		put_unaligned_be16(OPCODE_JCC32(insn_opcode(insn) & 0xf), buf);
+	else
+		buf[0] = JMP32_INSN_OPCODE;
 	put_unaligned_le32(disp, buf + size - DISP32_SIZE);
 	return size;
-}
-
-static unsigned long branch_target(const struct insn *insn, unsigned long from)
-{
-	return from + insn->length + insn->immediate.value;
-}
-
-static int relocate_jcc(u8 *buf, const struct insn *insn, unsigned long from,
-			unsigned long to)
-{
-	int len = put_branch_disp(buf, JCC32_INSN_SIZE, to, branch_target(insn, from));
-
-	if (len > 0)
-		put_unaligned_be16(OPCODE_JCC32(insn_opcode(insn) & 0xf), buf);
-	return len;
-}
-
-static int relocate_jmp(u8 *buf, const struct insn *insn, unsigned long from,
-			unsigned long to)
-{
-	int len = put_branch_disp(buf, JMP32_INSN_SIZE, to, branch_target(insn, from));
-
-	if (len > 0)
-		buf[0] = JMP32_INSN_OPCODE;
-	return len;
 }
 
 static int relocate_jmp_of_call(u8 *buf, const struct insn *insn, unsigned long from,
@@ -311,7 +292,7 @@ static int relocate_call(u8 *buf, const struct insn *insn, unsigned long from,
 		return -ERANGE;
 
 	if (insn_class(insn) == INSN_CALL)
-		len = relocate_jmp(buf + push, insn, from, to + push);
+		len = relocate_branch(buf + push, insn, from, to + push);
 	else
 		len = relocate_jmp_of_call(buf + push, insn, from, to + push);
 	if (len < 0)
@@ -345,9 +326,8 @@ int relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
 
 	switch (insn_class(insn)) {
 	case INSN_JCC:
-		return relocate_jcc(buf, insn, from, to);
 	case INSN_JMP:
-		return relocate_jmp(buf, insn, from, to);
+		return relocate_branch(buf, insn, from, to);
 	case INSN_CALL:
 	case INSN_CALL_INDIRECT:
 		return relocate_call(buf, insn, from, to);

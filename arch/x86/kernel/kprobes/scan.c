@@ -50,13 +50,6 @@ static void scan_frame_set_unknown(struct scan_frame *frame)
 	frame->exact = false;
 }
 
-/* LEAVE releases the frame, whatever its size, and pops the frame pointer. */
-static void scan_frame_release(struct scan_frame *frame)
-{
-	frame->depth = -(long)sizeof(long);
-	frame->exact = false;
-}
-
 static void scan_frame_remember_jump(struct scan_frame *frame, unsigned long to)
 {
 	unsigned int slot = frame->nr_jumps % ARRAY_SIZE(frame->jumps);
@@ -95,26 +88,6 @@ static bool insn_reg_is_sp(const struct insn *insn)
 	       !X86_REX_R(insn->rex_prefix.bytes[0]);
 }
 
-/* Apply arithmetic with a constant. */
-static void scan_frame_apply_constant(struct scan_frame *frame, const struct insn *insn)
-{
-	if (!insn_rm_is_sp(insn))
-		return;
-
-	switch (X86_MODRM_REG(insn->modrm.bytes[0])) {
-	case 0:			/* ADD */
-		frame->depth -= insn->immediate.value;
-		break;
-	case 5:			/* SUB */
-		frame->depth += insn->immediate.value;
-		break;
-	case 7:			/* CMP */
-		break;
-	default:
-		scan_frame_set_unknown(frame);
-	}
-}
-
 static void scan_frame_apply_insn(struct scan_frame *frame, const struct insn *insn)
 {
 	u8 reg = X86_MODRM_REG(insn->modrm.bytes[0]);
@@ -139,12 +112,20 @@ static void scan_frame_apply_insn(struct scan_frame *frame, const struct insn *i
 	case 0x0fa9:
 		frame->depth -= sizeof(long);
 		break;
-	case OPCODE_LEAVE:
-		scan_frame_release(frame);
+	case OPCODE_LEAVE:	/* releases the frame, whatever its size, and pops */
+		scan_frame_set_unknown(frame);
+		frame->depth = -(long)sizeof(long);
 		break;
-	case 0x81:
+	case 0x81:		/* ADD, SUB, CMP or other arithmetic with a constant */
 	case 0x83:
-		scan_frame_apply_constant(frame, insn);
+		if (!insn_rm_is_sp(insn) || reg == 7)
+			break;
+		if (reg == 0)
+			frame->depth -= insn->immediate.value;
+		else if (reg == 5)
+			frame->depth += insn->immediate.value;
+		else
+			scan_frame_set_unknown(frame);
 		break;
 	case 0x01:		/* ADD, SUB, MOV */
 	case 0x29:
