@@ -42,33 +42,23 @@ struct kprobe_text {
 };
 
 /**
- * enum text_entry_kind - Table that lists an instruction
+ * enum text_table - Table that lists an instruction
  * @TEXT_JUMP_LABEL:	A jump or a NOP, which a static key turns into one another.
  * @TEXT_STATIC_CALL:	A static call, which is a CALL, a jump, a return or a NOP.
  * @TEXT_BUG:		The trap of a BUG() or WARN().
  */
-enum text_entry_kind {
+enum text_table {
 	TEXT_JUMP_LABEL,
 	TEXT_STATIC_CALL,
 	TEXT_BUG,
 };
 
-/**
- * struct text_entry - Instruction that a table lists
- * @kind:	The table.
- * @addr:	The address of the instruction.
- * @target:	The target of a jump label, also while it is a NOP; otherwise 0.
- */
-struct text_entry {
-	enum text_entry_kind kind;
-	unsigned long addr;
-	unsigned long target;
-};
+typedef void (*text_visit_fn)(void *data, enum text_table table, unsigned long addr,
+			      unsigned long target);
 
 struct kprobe_text *kprobe_text_at(unsigned long addr);
 struct kprobe_text *kprobe_known_text(unsigned long addr);
-void text_walk_tables(const struct kprobe_text *text,
-		      void (*visit)(void *data, const struct text_entry *entry), void *data);
+void text_walk_tables(const struct kprobe_text *text, text_visit_fn visit, void *data);
 
 /* Do the tables of the text list an instruction at @addr? */
 bool kprobe_reserved(unsigned long addr);

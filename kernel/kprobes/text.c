@@ -21,13 +21,11 @@
 
 #include <kunit/visibility.h>
 
-typedef void (*text_visit_fn)(void *data, const struct text_entry *entry);
-
-static void visit_in_text(const struct kprobe_text *text, const struct text_entry *entry,
-			  text_visit_fn visit, void *data)
+static void visit_in_text(const struct kprobe_text *text, text_visit_fn visit, void *data,
+			  enum text_table table, unsigned long addr, unsigned long target)
 {
-	if (entry->addr - text->start < text->size)
-		visit(data, entry);
+	if (addr - text->start < text->size)
+		visit(data, table, addr, target);
 }
 
 #ifdef CONFIG_JUMP_LABEL
@@ -36,11 +34,8 @@ static void walk_jump_labels(const struct kprobe_text *text, text_visit_fn visit
 	const struct jump_entry *jump;
 
 	for (jump = text->jumps; jump < text->jumps_stop; jump++)
-		visit_in_text(text, &(struct text_entry){
-			.kind = TEXT_JUMP_LABEL,
-			.addr = jump_entry_code(jump),
-			.target = jump_entry_target(jump),
-		}, visit, data);
+		visit_in_text(text, visit, data, TEXT_JUMP_LABEL, jump_entry_code(jump),
+			      jump_entry_target(jump));
 }
 
 static void core_jump_labels(struct kprobe_text *text)
@@ -61,10 +56,8 @@ static void walk_static_calls(const struct kprobe_text *text, text_visit_fn visi
 	const struct static_call_site *call;
 
 	for (call = text->calls; call < text->calls_stop; call++)
-		visit_in_text(text, &(struct text_entry){
-			.kind = TEXT_STATIC_CALL,
-			.addr = (unsigned long)&call->addr + call->addr,
-		}, visit, data);
+		visit_in_text(text, visit, data, TEXT_STATIC_CALL,
+			      (unsigned long)&call->addr + call->addr, 0);
 }
 
 static void core_static_calls(struct kprobe_text *text)
@@ -97,10 +90,7 @@ static void walk_bugs(const struct kprobe_text *text, text_visit_fn visit, void 
 	const struct bug_entry *bug;
 
 	for (bug = text->bugs; bug < text->bugs_stop; bug++)
-		visit_in_text(text, &(struct text_entry){
-			.kind = TEXT_BUG,
-			.addr = bug_insn_addr(bug),
-		}, visit, data);
+		visit_in_text(text, visit, data, TEXT_BUG, bug_insn_addr(bug), 0);
 }
 
 static void core_bugs(struct kprobe_text *text)
@@ -126,8 +116,9 @@ static bool core_text_tables(struct kprobe_text *text)
 /**
  * text_walk_tables() - Visit all instructions of a text that its tables list
  * @text: The text.
- * @visit: Called for each instruction that is in the text. The tables also list those
- *	of init text, which may have been freed.
+ * @visit: Called for each instruction that is in the text, with its table, its address, and the
+ *	target of a jump label, also while it is a NOP. The tables also list instructions of
+ *	init text, which may have been freed.
  * @data: The first argument of @visit.
  *
  * Context: Process context, kprobe_mutex held.
@@ -140,12 +131,13 @@ void text_walk_tables(const struct kprobe_text *text, text_visit_fn visit, void 
 }
 
 /* On the first pass, before there is memory for them, only count. */
-static void text_add_reserved(void *data, const struct text_entry *entry)
+static void text_add_reserved(void *data, enum text_table table, unsigned long addr,
+			      unsigned long target)
 {
 	struct kprobe_text *text = data;
 
 	if (text->reserved)
-		text->reserved[text->nr_reserved] = entry->addr - text->start;
+		text->reserved[text->nr_reserved] = addr - text->start;
 	text->nr_reserved++;
 }
 

@@ -129,21 +129,17 @@ static size_t jump_label_size(unsigned long addr)
 		JMP8_INSN_SIZE : JMP32_INSN_SIZE;
 }
 
-static void text_index_add_entry(void *data, const struct text_entry *entry)
+static void text_index_add_entry(void *data, enum text_table table, unsigned long addr,
+				 unsigned long target)
 {
 	const struct text_index *index = data;
 
-	switch (entry->kind) {
-	case TEXT_JUMP_LABEL:
-		branch_map_add_range(&index->map, entry->addr, jump_label_size(entry->addr));
-		branch_map_add(&index->map, entry->target);
-		break;
-	case TEXT_STATIC_CALL:
+	if (table == TEXT_JUMP_LABEL) {
+		branch_map_add_range(&index->map, addr, jump_label_size(addr));
+		branch_map_add(&index->map, target);
+	} else if (table == TEXT_STATIC_CALL) {
 		/* As a tail call, it may be a Jcc, one byte longer. */
-		branch_map_add_range(&index->map, entry->addr, CALL_INSN_SIZE + 1);
-		break;
-	case TEXT_BUG:
-		break;
+		branch_map_add_range(&index->map, addr, CALL_INSN_SIZE + 1);
 	}
 }
 

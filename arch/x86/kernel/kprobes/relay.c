@@ -87,10 +87,9 @@ static bool relay_place_is_free(unsigned long addr, unsigned long site)
 {
 	/* The jump of a site may end here. A probe of the padding may be enabled later. */
 	for (unsigned long pos = addr + 1 - JMP32_INSN_SIZE; pos < addr + JMP32_INSN_SIZE; pos++)
-		if (get_kprobe((void *)pos))
+		if (get_kprobe((void *)pos) || kprobe_relay_owner(pos))
 			return false;
-	return !kprobe_relays_overlap(addr, JMP32_INSN_SIZE) &&
-	       !branches_reach(addr, JMP32_INSN_SIZE, site) &&
+	return !branches_reach(addr, JMP32_INSN_SIZE, site) &&
 	       !ftrace_text_reserved((void *)addr, (void *)(addr + JMP32_INSN_SIZE - 1));
 }
 
