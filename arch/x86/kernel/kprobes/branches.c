@@ -386,25 +386,17 @@ EXPORT_SYMBOL_IF_KUNIT(arch_forget_text);
 
 /* -------------------------------------------------------------------- checking */
 
-static bool is_crossing_symbols(unsigned long addr, unsigned int size)
-{
-	unsigned long symbol_size, offset;
-
-	return !kallsyms_lookup_size_offset(addr, &symbol_size, &offset) ||
-	       size > symbol_size - offset;
-}
-
 /**
  * branches_check() - Check if a jump may displace instructions
  * @addr: The address of the first instruction.
- * @size: The size of the instructions in bytes, not 0.
+ * @size: The size of the instructions in bytes, not 0. They are in one function.
  *
  * The first byte may be a branch target, the others must not be.
  *
  * Context: Process; kprobe_mutex, jump_label_lock() and text_mutex are held.
  * Return: 0 if it may; -EAGAIN if arch_learn_text() must be called for the text first;
- *	   -EBUSY if another user of the text patches them; -ERANGE if they are not in
- *	   the same function; -EADDRINUSE if there may be a branch into them.
+ *	   -ERANGE if they do not end in the text; -EBUSY if another user of the text patches
+ *	   them; -EADDRINUSE if there may be a branch into them.
  */
 int branches_check(unsigned long addr, unsigned int size)
 {
@@ -417,16 +409,14 @@ int branches_check(unsigned long addr, unsigned int size)
 	offset = addr - map->start;
 	if (size > map->size - offset)
 		return -ERANGE;
-
 	if (alternatives_text_reserved(start, last + 1) || ftrace_text_reserved(start, last))
 		return -EBUSY;
 
 	/* Reserved text has more than one byte, so a bit is set after the first. */
 	if (find_next_bit(map->bits, offset + size, offset + 1) >= offset + size)
 		return 0;
-	if (jump_label_text_reserved(start, last) || static_call_text_reserved(start, last))
-		return -EBUSY;
-	return is_crossing_symbols(addr, size) ? -ERANGE : -EADDRINUSE;
+	return jump_label_text_reserved(start, last) || static_call_text_reserved(start, last) ?
+	       -EBUSY : -EADDRINUSE;
 }
 
 /**

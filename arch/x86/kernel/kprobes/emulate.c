@@ -288,38 +288,10 @@ emul_find_target(const struct insn_emulation *emul, const struct pt_regs *regs,
 	return likely(*target >= KERNEL_HALF);
 }
 
-static __always_inline bool emulate_ret(const struct insn_emulation *emul,
-					struct pt_regs *regs)
-{
-	const unsigned long *top = (unsigned long *)regs->sp;
-	unsigned long target = *top;
-
-	if (unlikely(target < KERNEL_HALF))
-		return false;
-
-	emulate_move(regs, target, (unsigned long)(top + 1) + emul->drop);
-	return true;
-}
-
 static __always_inline unsigned long emul_count(const struct insn_emulation *emul,
 						unsigned long count)
 {
 	return emul->narrow ? (u32)count : count;
-}
-
-static __always_inline void emulate_pushf(struct pt_regs *regs, unsigned long next)
-{
-	emulate_push(regs, (regs->flags & ~(X86_EFLAGS_RF | X86_EFLAGS_VM)) | X86_EFLAGS_FIXED,
-		     next);
-}
-
-static __always_inline void emulate_popf(struct pt_regs *regs, unsigned long next)
-{
-	const unsigned long *top = (unsigned long *)regs->sp;
-
-	regs->flags &= ~(POPF_FLAGS | X86_EFLAGS_RF);
-	regs->flags |= *top & POPF_FLAGS;
-	emulate_move(regs, next, (unsigned long)(top + 1));
 }
 
 /* What changes neither the stack pointer nor the path, or the path by little. */
@@ -360,17 +332,25 @@ static __always_inline void emulate_in_place(const struct insn_emulation *emul,
 static __always_inline bool emulate_rare_op(const struct insn_emulation *emul,
 					    struct pt_regs *regs, unsigned long next)
 {
+	const unsigned long *top = (unsigned long *)regs->sp;
 	unsigned long target;
 
 	switch (emul->op) {
 	case INSN_PUSHF:
-		emulate_pushf(regs, next);
+		emulate_push(regs, (regs->flags & ~(X86_EFLAGS_RF | X86_EFLAGS_VM)) |
+				   X86_EFLAGS_FIXED, next);
 		return true;
 	case INSN_POPF:
-		emulate_popf(regs, next);
+		regs->flags &= ~(POPF_FLAGS | X86_EFLAGS_RF);
+		regs->flags |= *top & POPF_FLAGS;
+		emulate_move(regs, next, (unsigned long)(top + 1));
 		return true;
 	case INSN_RET:
-		return emulate_ret(emul, regs);
+		target = *top;
+		if (unlikely(target < KERNEL_HALF))
+			return false;
+		emulate_move(regs, target, (unsigned long)(top + 1) + emul->drop);
+		return true;
 	case INSN_JMP_INDIRECT:
 		if (!emul_find_target(emul, regs, next, &target))
 			return false;

@@ -35,6 +35,11 @@ void kprobe_relay_free(struct arch_optimized_insn *op, const struct kprobe *kp);
 struct kprobe *kprobe_relay_owner(unsigned long addr);
 bool kprobe_relays_overlap(unsigned long addr, unsigned int size);
 #else
+static inline struct kprobe *kprobe_relay_owner(unsigned long addr)
+{
+	return NULL;
+}
+
 static inline bool kprobe_relays_overlap(unsigned long addr, unsigned int size)
 {
 	return false;

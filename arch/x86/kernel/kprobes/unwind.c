@@ -6,6 +6,7 @@
  */
 #include <linux/cleanup.h>
 #include <linux/kprobes.h>
+#include <linux/module.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
 #include <linux/ptrace.h>
@@ -15,6 +16,7 @@
 #include "detour.h"
 #include "fault.h"
 #include "hit.h"
+#include "relay.h"
 #include "unwind.h"
 
 /*
@@ -105,8 +107,13 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 	kp = running_site_of_regs(regs);
 	if (kp ? hit == (unsigned long)kp->addr : is_hit_of_detour(regs, hit))
 		return hit;
-	if (regs && kprobe_relay_unwind(&ip))
-		return ip;
+	/* It may also be any word of a stack that changes. */
+	if (regs && (is_kernel_text(ip) || is_module_text_address(ip)))
+		kp = kprobe_relay_owner(ip);
+	else
+		kp = NULL;
+	if (kp)
+		return (unsigned long)kp->addr;
 	kprobe_body_unwind(&ip, sp);
 	if (is_kernel_text(ip) || kprobe_detour_unwind(&ip, sp))
 		return ip;

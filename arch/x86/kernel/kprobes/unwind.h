@@ -10,17 +10,11 @@
 #ifdef CONFIG_OPTPROBES
 void kprobe_body_unwind(unsigned long *ip, unsigned long *sp);
 bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp);
-bool kprobe_relay_unwind(unsigned long *ip);
 unsigned int kprobe_words_pushed(const u8 *code, unsigned int offset);
 #else
 static inline void kprobe_body_unwind(unsigned long *ip, unsigned long *sp) { }
 
 static inline bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
-{
-	return false;
-}
-
-static inline bool kprobe_relay_unwind(unsigned long *ip)
 {
 	return false;
 }

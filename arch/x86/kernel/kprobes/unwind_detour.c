@@ -2,9 +2,7 @@
 /*
  * Stack traces from detours: the ORC data of their templates applies
  */
-#include <linux/kallsyms.h>
 #include <linux/kprobes.h>
-#include <linux/module.h>
 #include <linux/ptrace.h>
 #include <linux/uaccess.h>
 
@@ -13,7 +11,6 @@
 
 #include "detour.h"
 #include "opcode.h"
-#include "relay.h"
 #include "relocate.h"
 #include "unwind.h"
 
@@ -196,24 +193,4 @@ bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 			*sp += words * sizeof(long);
 	}
 	return true;
-}
-
-/**
- * kprobe_relay_unwind() - Find the address whose unwind data describes a relay's stack
- * @ip: The address of an instruction. At a relay it is set to the address of the site.
- *
- * Context: Any in which RCU is watching. Preemption is off.
- * Return: true if @ip was at a relay.
- */
-bool kprobe_relay_unwind(unsigned long *ip)
-{
-	struct kprobe *kp;
-
-	/* The address may be a stale one, or any word of a stack that changes. */
-	if (!is_kernel_text(*ip) && !is_module_text_address(*ip))
-		return false;
-	kp = kprobe_relay_owner(*ip);
-	if (kp)
-		*ip = (unsigned long)kp->addr;
-	return kp;
 }
