@@ -95,20 +95,6 @@ void read_original_text(u8 *buf, unsigned long addr, unsigned int len)
 	restore_original_text(buf, addr, len);
 }
 
-/* Read ORIGINAL_CODE_SIZE bytes, fewer at the end of a mapping. Returns their number. */
-static unsigned int read_original_insn(u8 *code, unsigned long addr)
-{
-	unsigned int len = ORIGINAL_CODE_SIZE;
-
-	if (copy_from_kernel_nofault(code, (void *)addr, len)) {
-		len = min_t(unsigned int, len, PAGE_SIZE - offset_in_page(addr));
-		if (copy_from_kernel_nofault(code, (void *)addr, len))
-			return 0;
-	}
-	restore_original_text(code, addr, len);
-	return len;
-}
-
 /**
  * decode_original_insn() - Decode an instruction of the text without probes
  * @insn: The result, which refers to @code.
@@ -120,26 +106,16 @@ static unsigned int read_original_insn(u8 *code, unsigned long addr)
  */
 int decode_original_insn(struct insn *insn, u8 *code, unsigned long addr)
 {
-	unsigned int len = read_original_insn(code, addr);
+	unsigned int len = ORIGINAL_CODE_SIZE;
 
-	if (!len)
-		return -EILSEQ;
+	if (copy_from_kernel_nofault(code, (void *)addr, len)) {
+		/* The mapping may end before. */
+		len = min_t(unsigned int, len, PAGE_SIZE - offset_in_page(addr));
+		if (copy_from_kernel_nofault(code, (void *)addr, len))
+			return -EILSEQ;
+	}
+	restore_original_text(code, addr, len);
 	return insn_decode(insn, code, len, INSN_MODE_KERN) ? -EILSEQ : 0;
-}
-
-/**
- * is_kgdb_breakpoint() - Check if an instruction is a breakpoint of kgdb
- * @code: The instruction.
- * @addr: Its address.
- *
- * Such a breakpoint hides an instruction of unknown length.
- *
- * Context: kprobe_mutex and text_mutex held.
- * Return: true if it is one.
- */
-bool is_kgdb_breakpoint(const u8 *code, unsigned long addr)
-{
-	return code[0] == INT3_INSN_OPCODE && has_kgdb_breakpoint(addr, 1);
 }
 
 /* The number of bytes from @insn on that must not be probed, or 0. */

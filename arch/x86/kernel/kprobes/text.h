@@ -9,6 +9,7 @@
 #include <linux/types.h>
 
 #include <asm/insn.h>
+#include <asm/text-patching.h>
 
 /* An instruction, and after STI the bytes that is_sti_shadow_needed() decodes. */
 #define ORIGINAL_CODE_SIZE	(MAX_INSN_SIZE + 3)
@@ -29,7 +30,12 @@ static inline bool has_kgdb_breakpoint(unsigned long addr, unsigned int size)
 }
 #endif
 
-bool is_kgdb_breakpoint(const u8 *code, unsigned long addr);
+/* True if @code, at @addr, is kgdb's: it hides an instruction of unknown length. */
+static inline bool is_kgdb_breakpoint(const u8 *code, unsigned long addr)
+{
+	return code[0] == INT3_INSN_OPCODE && has_kgdb_breakpoint(addr, 1);
+}
+
 int decode_original_insn(struct insn *insn, u8 *code, unsigned long addr);
 void read_original_text(u8 *buf, unsigned long addr, unsigned int len);
 void kprobe_write_text(void *addr, const void *code, unsigned int len, unsigned int old_len);

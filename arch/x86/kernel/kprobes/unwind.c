@@ -108,12 +108,11 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 	if (kp ? hit == (unsigned long)kp->addr : is_hit_of_detour(regs, hit))
 		return hit;
 	/* It may also be any word of a stack that changes. */
-	if (regs && (is_kernel_text(ip) || is_module_text_address(ip)))
+	if (regs && (is_kernel_text(ip) || is_module_text_address(ip))) {
 		kp = kprobe_relay_owner(ip);
-	else
-		kp = NULL;
-	if (kp)
-		return (unsigned long)kp->addr;
+		if (kp)
+			return (unsigned long)kp->addr;
+	}
 	kprobe_body_unwind(&ip, sp);
 	if (is_kernel_text(ip) || kprobe_detour_unwind(&ip, sp))
 		return ip;
