@@ -308,10 +308,10 @@ static inline void arch_forget_text(struct kprobe_text *text) { }
 /* kretprobe.c */
 int kretprobe_check(struct kprobe *p, struct kprobe_address *where);
 
-/* call.c, or rethook.c on architectures that use rethook */
+/* kretprobe_call.c, or kretprobe_rethook.c on architectures that use rethook */
 int kretprobe_entered(struct kprobe *p, struct pt_regs *regs);
 
-/* instance.c, or rethook.c */
+/* kretprobe_pool.c, or kretprobe_rethook.c */
 #if IS_ENABLED(CONFIG_KUNIT)
 extern unsigned int kretprobe_max_instances;
 #endif

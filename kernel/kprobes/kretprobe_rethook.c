@@ -3,7 +3,7 @@
  * Calls of return-probed functions on architectures that use rethook
  *
  * rethook has the trampoline, the list of each task's calls, and the pool of instances.
- * So this file replaces call.c and instance.c.
+ * So this file replaces kretprobe_call.c and kretprobe_pool.c.
  *
  * A pool has a fixed size. A stopped rethook hands out no instance and calls no handler.
  * The instances of calls in flight are released at the return, the last with the rethook.
