@@ -291,19 +291,10 @@ kretprobe_next(const struct kretprobe_instance *ri)
 	return container_of(ri->llist.next, struct kretprobe_instance, llist);
 }
 
-static __always_inline bool is_kretprobe_trampoline_entry(const kprobe_opcode_t *addr)
+/* kretprobe_shares_ret_addr() - True if an older instance has saved what @ret_addr should be */
+static __always_inline bool kretprobe_shares_ret_addr(const kprobe_opcode_t *ret_addr)
 {
-	return addr == dereference_kernel_function_descriptor(__kretprobe_trampoline);
-}
-
-/*
- * kretprobe_is_outdone() - True if an older instance has the call's return address
- *
- * For the task whose list has the instance: no other one writes to it.
- */
-static __always_inline bool kretprobe_is_outdone(const struct kretprobe_instance *ri)
-{
-	return is_kretprobe_trampoline_entry(ri->ret_addr);
+	return ret_addr == dereference_kernel_function_descriptor(__kretprobe_trampoline);
 }
 
 /* kretprobe_newest() - The instance at the head of the task's list, or NULL */
@@ -329,7 +320,7 @@ static __always_inline struct kretprobe_instance *kretprobe_first(void *fp,
 		first = kretprobe_seek_call(fp);
 		instrumentation_end();
 	}
-	for (ri = first; unlikely(kretprobe_is_outdone(ri)); ri = kretprobe_next(ri))
+	for (ri = first; unlikely(kretprobe_shares_ret_addr(ri->ret_addr)); ri = kretprobe_next(ri))
 		;
 	*last = ri;
 	return first;

@@ -271,7 +271,7 @@ unsigned long __kprobes kretprobe_find_ret_addr(struct task_struct *tsk, void *f
 		ri = llist_entry(node, struct kretprobe_instance, llist);
 		ret_addr = READ_ONCE(ri->ret_addr);
 		if (READ_ONCE(ri->fp) == fp && ret_addr &&
-		    !is_kretprobe_trampoline_entry(ret_addr)) {
+		    !kretprobe_shares_ret_addr(ret_addr)) {
 			*cur = node;
 			return (unsigned long)ret_addr;
 		}

@@ -90,7 +90,8 @@ static __always_inline bool kretprobe_handle_usual_return(struct pt_regs *regs,
 	kretprobe_handler_t handler;
 	struct kretprobe *rp;
 
-	if (unlikely(!ri || ri->fp != place || kretprobe_is_outdone(ri) || kprobe_running()))
+	if (unlikely(!ri || ri->fp != place || kretprobe_shares_ret_addr(ri->ret_addr) ||
+		     kprobe_running()))
 		return false;
 	rp = kretprobe_if_registered(ri);
 	if (unlikely(!rp))
