@@ -10,6 +10,7 @@
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/init.h>
+#include <linux/kallsyms.h>
 #include <linux/ratelimit.h>
 #include <linux/slab.h>
 
@@ -20,29 +21,20 @@
 /* The blacklist has names. A name that the kernel lacks needs no check. */
 static int __init kretprobe_blacklist_resolve(void)
 {
-	struct kretprobe_blackpoint *black;
-	struct kprobe_address where, last = { };
+	struct kretprobe_blackpoint *black = kretprobe_blacklist;
 
-	if (!kretprobe_blacklist_size)
-		return 0;
-	for (black = kretprobe_blacklist; black->name; black++) {
-		struct kprobe entry = { .symbol_name = black->name };
-
-		if (!kprobe_resolve(&entry, &where, &last))
-			black->addr = (void *)where.addr;
-	}
+	for (; kretprobe_blacklist_size && black->name; black++)
+		black->addr = (void *)kallsyms_lookup_name(black->name);
 	return 0;
 }
 core_initcall(kretprobe_blacklist_resolve);
 
-static bool is_kretprobe_blacklisted(unsigned long addr)
+static bool is_kretprobe_blacklisted(unsigned long function)
 {
-	const struct kretprobe_blackpoint *black;
+	const struct kretprobe_blackpoint *black = kretprobe_blacklist;
 
-	if (!kretprobe_blacklist_size)
-		return false;
-	for (black = kretprobe_blacklist; black->name; black++)
-		if (black->addr == (void *)addr)
+	for (; kretprobe_blacklist_size && black->name; black++)
+		if (black->addr == (void *)function)
 			return true;
 	return false;
 }
@@ -57,7 +49,7 @@ int kretprobe_check(struct kprobe *p, struct kprobe_address *where)
 {
 	if (!(where->flags & KPROBE_FLAG_ON_FUNC_ENTRY))
 		return kprobe_refuse(where, -EINVAL, "return probes are at functions' entries");
-	if (is_kretprobe_blacklisted(where->addr))
+	if (is_kretprobe_blacklisted(where->function))
 		return kprobe_refuse(where, -EINVAL, "the function must not be return-probed");
 	return 0;
 }
