@@ -40,6 +40,7 @@ typedef int (*kretprobe_handler_t)(struct kretprobe_instance *ri, struct pt_regs
  * @pool:	The instances.
  * @chosen:	What @maxactive was set to by registration, or 0. As long as it is the same,
  *		another registration finds that there was none.
+ * @old_nmissed: What @nmissed was before registration, to be restored if that fails.
  */
 struct kretprobe {
 	struct kprobe kp;
@@ -54,6 +55,7 @@ struct kretprobe {
 	struct kretprobe_pool *pool;
 #endif
 	int chosen;
+	int old_nmissed;
 };
 
 #define KRETPROBE_MAX_DATA_SIZE	4096

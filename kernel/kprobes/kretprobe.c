@@ -4,19 +4,18 @@
  */
 #include "internal.h"
 
-#include <linux/atomic.h>
 #include <linux/build_bug.h>
-#include <linux/cleanup.h>
-#include <linux/err.h>
 #include <linux/export.h>
 #include <linux/init.h>
 #include <linux/kallsyms.h>
 #include <linux/ratelimit.h>
-#include <linux/slab.h>
 
 #ifndef kretprobe_blacklist_size
 #define kretprobe_blacklist_size	1
 #endif
+
+/* An array of return probes is one of probes. */
+static_assert(offsetof(struct kretprobe, kp) == 0);
 
 /* The blacklist has names. A name that the kernel lacks needs no check. */
 static int __init kretprobe_blacklist_resolve(void)
@@ -66,6 +65,8 @@ static int kretprobe_prepare(struct kprobe *p, struct kprobe_address *where)
 		return err;
 	p->pre_handler = kretprobe_entered;
 	p->post_handler = NULL;
+	rp->old_nmissed = rp->nmissed;
+	rp->nmissed = 0;
 	return 0;
 }
 
@@ -76,48 +77,34 @@ static int kretprobe_prepare(struct kprobe *p, struct kprobe_address *where)
  */
 static void kretprobes_stop(struct kprobe **kps, int num)
 {
-	if (num <= 0)
-		return;
-	for (int i = 0; i < num; i++)
+	bool found = false;
+
+	for (int i = 0; i < num; i++) {
+		if (!kps[i] || !kretprobe_has_pool(kretprobe_of(kps[i])))
+			continue;
 		kretprobe_pool_stop(kretprobe_of(kps[i]));
+		found = true;
+	}
+	if (!found)
+		return;
 	kprobes_wait_for_handlers();
 	kretprobe_pools_flush();
 	for (int i = 0; i < num; i++)
-		kretprobe_pool_put(kretprobe_of(kps[i]));
+		if (kps[i])
+			kretprobe_pool_put(kretprobe_of(kps[i]));
+}
+
+static void kretprobes_undo(struct kprobe **kps, int num)
+{
+	kretprobes_stop(kps, num);
+	for (int i = 0; i < num; i++)
+		kretprobe_of(kps[i])->nmissed = kretprobe_of(kps[i])->old_nmissed;
 }
 
 static const struct kprobe_kind kretprobe_kind = {
 	.prepare	= kretprobe_prepare,
-	.undo		= kretprobes_stop,
+	.undo		= kretprobes_undo,
 };
-
-static int *kretprobes_save_missed(struct kretprobe **rps, int num)
-{
-	int *missed = kvmalloc_array(num, sizeof(*missed), GFP_KERNEL | __GFP_NOWARN);
-
-	if (missed)
-		for (int i = 0; i < num; i++)
-			missed[i] = rps[i] ? READ_ONCE(rps[i]->nmissed) : 0;
-	return missed;
-}
-
-/* Subtract the misses before registration, as calls may have been missed since. */
-static void kretprobes_subtract_missed(struct kretprobe **rps, int num, const int *missed)
-{
-	BUILD_BUG_ON(sizeof(rps[0]->nmissed) != sizeof(atomic_t));
-	for (int i = 0; i < num; i++)
-		atomic_sub(missed[i], (atomic_t *)&rps[i]->nmissed);
-}
-
-static struct kprobe **kretprobes_to_kprobes(struct kretprobe **rps, int num)
-{
-	struct kprobe **kps = kvmalloc_array(num, sizeof(*kps), GFP_KERNEL | __GFP_NOWARN);
-
-	if (kps)
-		for (int i = 0; i < num; i++)
-			kps[i] = rps[i] ? &rps[i]->kp : NULL;
-	return kps;
-}
 
 /**
  * register_kretprobes() - Register several return probes, all or none
@@ -130,22 +117,7 @@ static struct kprobe **kretprobes_to_kprobes(struct kretprobe **rps, int num)
  */
 int register_kretprobes(struct kretprobe **rps, int num)
 {
-	int *missed __free(kvfree) = NULL;
-	struct kprobe **kps __free(kvfree) = NULL;
-	const struct kprobe *first = num > 0 && rps[0] ? &rps[0]->kp : NULL;
-	int err;
-
-	err = kprobes_check_call(first, num);
-	if (err)
-		return err;
-	kps = kretprobes_to_kprobes(rps, num);
-	missed = kretprobes_save_missed(rps, num);
-	if (!kps || !missed)
-		return refusals_add(first, -ENOMEM, NULL);
-	err = kprobes_register(kps, num, &kretprobe_kind);
-	if (!err)
-		kretprobes_subtract_missed(rps, num, missed);
-	return err;
+	return kprobes_register((struct kprobe **)rps, num, &kretprobe_kind);
 }
 EXPORT_SYMBOL_GPL(register_kretprobes);
 
@@ -168,21 +140,6 @@ int register_kretprobe(struct kretprobe *rp)
 	return register_kretprobes(&rp, 1);
 }
 EXPORT_SYMBOL_GPL(register_kretprobe);
-
-/*
- * Moves the probes that were registered to the front of @kps, those that it names twice, too.
- * Returns their number.
- */
-static int kretprobes_unregister_entries(struct kprobe **kps, int num)
-{
-	int found = 0;
-
-	unregister_kprobes(kps, num);
-	for (int i = 0; i < num; i++)
-		if (kps[i] && kretprobe_has_pool(kretprobe_of(kps[i])))
-			kps[found++] = kps[i];
-	return found;
-}
 
 static void kretprobes_drop(struct kretprobe **rps, int num)
 {
@@ -208,24 +165,14 @@ static void kretprobes_drop(struct kretprobe **rps, int num)
  */
 void unregister_kretprobes(struct kretprobe **rps, int num)
 {
-	struct kprobe **kps __free(kvfree) = NULL;
+	struct kprobe **kps = (struct kprobe **)rps;
 
 	if (kprobes_must_not_wait()) {
 		kretprobes_drop(rps, num);
 		return;
 	}
-	if (num > 1)
-		kps = kretprobes_to_kprobes(rps, num);
-	if (kps) {
-		kretprobes_stop(kps, kretprobes_unregister_entries(kps, num));
-		return;
-	}
-	/* Unregistering them one by one is slower, but needs no memory. */
-	for (int i = 0; i < num; i++) {
-		struct kprobe *kp = rps[i] ? &rps[i]->kp : NULL;
-
-		kretprobes_stop(&kp, kretprobes_unregister_entries(&kp, 1));
-	}
+	unregister_kprobes(kps, num);
+	kretprobes_stop(kps, num);
 }
 EXPORT_SYMBOL_GPL(unregister_kretprobes);
 

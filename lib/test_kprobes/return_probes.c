@@ -138,6 +138,7 @@ void kpt_expect_return_untouched(struct kunit *test, struct kretprobe *rp,
 		rp->maxactive = given->maxactive;
 		rp->chosen = given->chosen;
 	}
+	rp->old_nmissed = given->old_nmissed;
 	KUNIT_EXPECT_MEMEQ_MSG(test, (const void *)rp + sizeof(rp->kp),
 			       (const void *)given + sizeof(rp->kp),
 			       sizeof(*rp) - sizeof(rp->kp), "at line %d", line);
