@@ -518,7 +518,6 @@ EXPORT_SYMBOL_GPL(register_kprobe);
 static void kprobes_clean_up_work(struct work_struct *work)
 {
 	kprobes_clean_up();
-	kretprobe_pools_release();
 }
 
 static DECLARE_WORK(clean_up_work, kprobes_clean_up_work);

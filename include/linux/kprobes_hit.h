@@ -256,13 +256,6 @@ __kprobes struct kretprobe_instance *kretprobe_take_uncached(struct kretprobe_po
 __kprobes void kretprobe_put_uncached(struct kretprobe_instance *ri);
 __kprobes struct kretprobe_instance *kretprobe_seek_call(void *fp);
 
-/* kretprobe_take_cached() - Take this CPU's free instance, or return NULL */
-static __always_inline struct kretprobe_instance *
-kretprobe_take_cached(struct kretprobe_pool *pool)
-{
-	return raw_xchg(raw_cpu_ptr(pool->cache), NULL);
-}
-
 /* kretprobe_if_registered() - The return probe of an instance, or NULL once it is stopped */
 static __always_inline struct kretprobe *
 kretprobe_if_registered(const struct kretprobe_instance *ri)

@@ -12,7 +12,6 @@
 #endif
 
 #include <linux/llist.h>
-#include <linux/refcount.h>
 #include <linux/rethook.h>
 
 struct kretprobe_chunk;
@@ -38,6 +37,7 @@ typedef int (*kretprobe_handler_t)(struct kretprobe_instance *ri, struct pt_regs
  *		KRETPROBE_MAX_DATA_SIZE.
  * @rh:		The instances, with CONFIG_KRETPROBE_ON_RETHOOK.
  * @pool:	The instances.
+ * @cache:	Those that are taken first: @cache of @pool.
  * @chosen:	What @maxactive was set to by registration, or 0. As long as it is the same,
  *		another registration finds that there was none.
  * @old_nmissed: What @nmissed was before registration, to be restored if that fails.
@@ -53,6 +53,7 @@ struct kretprobe {
 	struct rethook *rh;
 #else
 	struct kretprobe_pool *pool;
+	struct kretprobe_instance * __percpu *cache;
 #endif
 	int chosen;
 	int old_nmissed;
@@ -94,15 +95,13 @@ struct kretprobe_instance {
  * @rp:		The return probe; NULL once its unregistration has begun.
  * @cache:	For each CPU one free instance or NULL: the fast path.
  * @chunks:	The other instances, the newest and largest chunk first.
- * @taken:	The number of instances that are not in @chunks.
+ * @taken:	The number of instances that are not in @chunks, plus one until it is released.
+ *		The pool is freed at 0.
  * @total:	The number of all instances.
- * @adaptive:	True if more are allocated when they run short.
- * @is_short:	True while @short_node is linked.
- * @retry_delay: How long it waits for memory, in jiffies, or 0.
- * @short_node:	Entry in the list of pools that have run short, or of those that wait.
- * @dropped_node: Entry in the list of pools whose return probes could not wait.
+ * @max:	The number up to which more are allocated when they run short.
+ * @queued:	True while nobody else may link @node.
+ * @node:	Entry in the list of pools that are to grow, or to be released.
  * @data_size:	That of the return probe.
- * @users:	Chunks that have not been freed, plus one for the return probe.
  */
 struct kretprobe_pool {
 	struct kretprobe *rp;
@@ -110,13 +109,10 @@ struct kretprobe_pool {
 	struct kretprobe_chunk *chunks;
 	atomic_t taken;
 	unsigned int total;
-	bool adaptive;
-	bool is_short;
-	unsigned int retry_delay;
-	struct llist_node short_node;
-	struct llist_node dropped_node;
+	unsigned int max;
+	bool queued;
+	struct llist_node node;
 	size_t data_size;
-	refcount_t users;
 };
 
 /* Function that must not be return-probed: an entry of kretprobe_blacklist[]. */

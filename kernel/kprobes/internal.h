@@ -312,28 +312,8 @@ int kretprobe_check(struct kprobe *p, struct kprobe_address *where);
 int kretprobe_entered(struct kprobe *p, struct pt_regs *regs);
 
 /* kretprobe_pool.c, or kretprobe_rethook.c */
-#if IS_ENABLED(CONFIG_KUNIT)
-extern unsigned int kretprobe_max_instances;
-#endif
-
 int kretprobe_pool_create(struct kretprobe *rp);
-void kretprobe_pool_stop(struct kretprobe *rp);
-void kretprobe_pools_flush(void);
-void kretprobe_pool_put(struct kretprobe *rp);
 void kretprobe_pool_drop(struct kretprobe *rp);
-void kretprobe_pools_release(void);
-
-#ifdef CONFIG_KRETPROBE_ON_RETHOOK
-static inline bool kretprobe_has_pool(const struct kretprobe *rp)
-{
-	return rp->rh;
-}
-#else
-static inline bool kretprobe_has_pool(const struct kretprobe *rp)
-{
-	return rp->pool;
-}
-#endif
 
 static inline bool is_return_probe(const struct kprobe *p)
 {
@@ -341,8 +321,6 @@ static inline bool is_return_probe(const struct kprobe *p)
 }
 
 #else
-
-static inline void kretprobe_pools_release(void) { }
 
 static inline int kretprobe_check(struct kprobe *p, struct kprobe_address *where)
 {

@@ -70,28 +70,14 @@ static int kretprobe_prepare(struct kprobe *p, struct kprobe_address *where)
 	return 0;
 }
 
-/*
- * Release the instances of return probes that are disarmed and whose entry handlers no
- * longer run: first keep return handlers from being called, then wait until the last
- * one has returned, then for work that has to release its instance.
- */
+/* Let no return handler be called any more, and wait until the last one has returned. */
 static void kretprobes_stop(struct kprobe **kps, int num)
 {
-	bool found = false;
-
-	for (int i = 0; i < num; i++) {
-		if (!kps[i] || !kretprobe_has_pool(kretprobe_of(kps[i])))
-			continue;
-		kretprobe_pool_stop(kretprobe_of(kps[i]));
-		found = true;
-	}
-	if (!found)
-		return;
-	kprobes_wait_for_handlers();
-	kretprobe_pools_flush();
 	for (int i = 0; i < num; i++)
 		if (kps[i])
-			kretprobe_pool_put(kretprobe_of(kps[i]));
+			kretprobe_pool_drop(kretprobe_of(kps[i]));
+	if (num > 0)
+		kprobes_wait_for_handlers();
 }
 
 static void kretprobes_undo(struct kprobe **kps, int num)

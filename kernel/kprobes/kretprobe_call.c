@@ -81,7 +81,9 @@ static __always_inline int kretprobe_begin_call(struct kretprobe *rp,
 static noinline int __kprobes kretprobe_enter_uncached(struct kretprobe *rp,
 						       struct pt_regs *regs)
 {
-	struct kretprobe_instance *ri = kretprobe_take_uncached(READ_ONCE(rp->pool));
+	/* Pairs with kretprobe_pool_drop() of a caller that must not wait for this. */
+	struct kretprobe_pool *pool = READ_ONCE(rp->pool);
+	struct kretprobe_instance *ri = pool ? kretprobe_take_uncached(pool) : NULL;
 
 	if (ri)
 		return kretprobe_begin_call(rp, ri, regs);
@@ -100,7 +102,8 @@ static noinline int __kprobes kretprobe_enter_uncached(struct kretprobe *rp,
 int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 {
 	struct kretprobe *rp = container_of(p, struct kretprobe, kp);
-	struct kretprobe_instance *ri = kretprobe_take_cached(READ_ONCE(rp->pool));
+	/* The cache is there for as long as this runs, even if the pool has been dropped. */
+	struct kretprobe_instance *ri = raw_xchg(raw_cpu_ptr(rp->cache), NULL);
 
 	if (unlikely(!ri))
 		return kretprobe_enter_uncached(rp, regs);

@@ -103,21 +103,9 @@ int kretprobe_pool_create(struct kretprobe *rp)
 }
 
 /**
- * kretprobe_pool_stop() - Keep the handlers of a return probe from being called
- * @rp: The return probe. Handlers that are already running may continue for a grace
- *	period.
- *
- * Context: Any.
- */
-void kretprobe_pool_stop(struct kretprobe *rp)
-{
-	if (rp->rh)
-		rethook_stop(rp->rh);
-}
-
-/**
- * kretprobe_pool_drop() - Release the instances as soon as no handler runs
- * @rp: The return probe, whose probe has been unlinked. It may be freed at once.
+ * kretprobe_pool_drop() - Leave the instances of a return probe to the calls in flight
+ * @rp: The return probe, whose probe has been unlinked, or that has no instances. Its @rh is
+ *	cleared. Handlers that are already running may continue for a grace period.
  *
  * Context: Any in which call_rcu() is allowed.
  */
@@ -125,33 +113,8 @@ void kretprobe_pool_drop(struct kretprobe *rp)
 {
 	struct rethook *rh = xchg(&rp->rh, NULL);
 
+	if (!rh)
+		return;
 	rethook_stop(rh);
 	rethook_free(rh);
-}
-
-/* kretprobe_pools_release() - Release what kretprobe_pool_drop() has left: nothing */
-void kretprobe_pools_release(void)
-{
-}
-
-/* kretprobe_pools_flush() - Wait for deferred work of stopped pools: there is none */
-void kretprobe_pools_flush(void)
-{
-}
-
-/**
- * kretprobe_pool_put() - Release the instances of a return probe
- * @rp: The return probe. A grace period has passed since it was stopped. Its @rh
- *	is cleared.
- *
- * The instances of calls in flight are released when the calls return.
- *
- * Context: Process context.
- */
-void kretprobe_pool_put(struct kretprobe *rp)
-{
-	if (!rp->rh)
-		return;
-	rethook_free(rp->rh);
-	rp->rh = NULL;
 }

@@ -36,8 +36,10 @@ static int end_work(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	if (READ_ONCE(failing_nth) && !READ_ONCE(current->fail_nth))
 		WRITE_ONCE(has_failed, true);
+	/* Work that only releases pools allocates nothing. */
+	if (READ_ONCE(current->fail_nth) != READ_ONCE(failing_nth))
+		WRITE_ONCE(has_ended, true);
 	WRITE_ONCE(current->fail_nth, 0);
-	WRITE_ONCE(has_ended, true);
 	return 0;
 }
 

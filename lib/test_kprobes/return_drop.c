@@ -43,16 +43,17 @@ static void call_outlives_its_dropped_return_probe(struct kunit *test)
 	}
 }
 
-/* Calls that are in flight without a handler to be called find the pool that is to go. */
+/* The pool is queued for the work that has it grow, and is to go. */
 static void adaptive_pool_is_dropped_while_short(struct kunit *test)
 {
 	struct recursion recursion = { .host = HOST, .depth = 4 * kpt_initial_instances() };
 
 	for (unsigned int i = 0; i < 10; i++) {
-		struct kretprobe *rp = kpt_create_return_probe(test, HOST, 0, drop_and_free);
+		kunit_action_t *destroy = i % 2 ? kpt_destroy_return_probe : drop_and_free;
+		struct kretprobe *rp = kpt_create_return_probe(test, HOST, 0, destroy);
 
 		EXPECT_VISIT(test, HOST, kpt_recurse_inside, &recursion, "");
-		kunit_release_action(test, drop_and_free, rp);
+		kunit_release_action(test, destroy, rp);
 	}
 	kpt_wait_for_host_text();
 }

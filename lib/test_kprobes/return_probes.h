@@ -73,6 +73,9 @@ struct kretprobe *kpt_create_return_probe(struct kunit *test, const struct host 
 					  int maxactive, kunit_action_t *destroy);
 void kpt_destroy_return_probe(void *rp);
 
+void kpt_count_freed_pools(struct kunit *test);
+void kpt_expect_freed_pools(struct kunit *test, int number);
+
 int kpt_start_return_suite(struct kunit_suite *suite);
 int kpt_start_return_test(struct kunit *test);
 void kpt_end_return_test(struct kunit *test);

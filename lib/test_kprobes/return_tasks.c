@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Instances of return probes, while tasks sleep, migrate or exit in probed functions. */
-#include "../../kernel/kprobes/internal.h"
-
 #include <linux/atomic.h>
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
-#include <linux/err.h>
 #include <linux/gfp.h>
 #include <linux/jiffies.h>
-#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/numa.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
-#include <linux/sched/task.h>
 
 #include "hosts.h"
 #include "linger.h"
@@ -170,26 +165,19 @@ static int count_pool_work(struct kprobe *kp, struct pt_regs *regs)
 	return 0;
 }
 
-static void restore_max_instances(void *number)
-{
-	kretprobe_max_instances = (unsigned long)number;
-}
-
 /* It has exactly as many instances then. Calls that it misses queue no work any more. */
 static void pool_grows_to_its_maximum(struct kunit *test)
 {
 	unsigned int initial = kpt_initial_instances(), max = initial + initial / 2;
-	unsigned long old_max = kretprobe_max_instances;
 	struct kretprobe *r = kpt_return_probe('r', HOST->symbol);
 	struct kprobe *a = kpt_probe('a', "kretprobe_pool_work");
 
 	if (3 * max > ARRAY_SIZE(kpt_sleepers))
 		kunit_skip(test, "the pool has too many instances already");
-	KUNIT_ASSERT_EQ(test, kunit_add_action(test, restore_max_instances, (void *)old_max), 0);
-	kretprobe_max_instances = max;
 	a->pre_handler = count_pool_work;
 	ASSERT_REGISTERED(test, a);
 	ASSERT_RETURN_PROBED(test, r);
+	r->pool->max = max;
 	for (unsigned int i = 0; i < 2 * max; i++) {
 		kpt_start_task(test, HOST, kpt_sleep_inside);
 		msleep(20);
@@ -328,82 +316,6 @@ static void unregistering_waits_for_return_handlers(struct kunit *test)
 	}
 }
 
-/**
- * struct hog - A task that keeps its CPU for itself
- * @host:	The host that it calls first, so often that instances run short.
- * @preempted:	How often it had been preempted before that.
- * @ready:	Whether it has called the host.
- * @done:	Whether it has released the CPU.
- */
-static struct hog {
-	const struct host *host;
-	unsigned long preempted;
-	bool ready;
-	bool done;
-} hog;
-
-static int hog_thread(void *unused)
-{
-	struct recursion recursion = {
-		.host = hog.host,
-		.depth = kpt_initial_instances(),
-	};
-
-	hog.preempted = current->nivcsw;
-	kprobes_test_visit(hog.host, kpt_recurse_inside, &recursion);
-	WRITE_ONCE(hog.ready, true);
-	mdelay(300);
-	WRITE_ONCE(hog.done, true);
-	while (!kthread_should_stop())
-		schedule_timeout_interruptible(1);
-	return 0;
-}
-
-/* Returns when the hog has @cpu for itself. */
-static struct task_struct *start_hog(struct kunit *test, const struct host *host,
-				     unsigned int cpu)
-{
-	struct task_struct *task;
-
-	hog = (struct hog){ .host = host };
-	task = kthread_create(hog_thread, NULL, "kprobes_hog");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	get_task_struct(task);
-	set_cpus_allowed_ptr(task, cpumask_of(cpu));
-	sched_set_fifo(task);
-	wake_up_process(task);
-	while (!READ_ONCE(hog.ready))
-		cpu_relax();
-	return task;
-}
-
-/*
- * A return probe that runs short of instances queues work, which uses memory that is freed
- * when the return probe is unregistered. So unregistering waits for the work, which cannot
- * run while the hog has the CPU.
- */
-static void unregistering_waits_for_work(struct kunit *test)
-{
-	unsigned int last = cpumask_last(cpu_online_mask);
-	struct kretprobe *r = kpt_return_probe('r', HOST->symbol);
-	struct task_struct *task;
-	bool done, preempted;
-
-	if (IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK) || num_online_cpus() < 2)
-		kunit_skip(test, "needs a pool that grows, and two CPUs");
-	kpt_pin_tester(test);
-	ASSERT_RETURN_PROBED(test, r);
-	task = start_hog(test, HOST, last);
-	unregister_kretprobe(r);
-	done = READ_ONCE(hog.done);
-	/* Other tasks get a share of the CPU after a while, see fair_server in debugfs. */
-	preempted = READ_ONCE(task->nivcsw) != hog.preempted;
-	kthread_stop_put(task);
-	if (!done && preempted)
-		kunit_skip(test, "other tasks may have got the hog's CPU");
-	KUNIT_EXPECT_TRUE(test, done);
-}
-
 #ifdef CONFIG_HOTPLUG_CPU
 /* A CPU keeps an instance when it goes offline: it can be taken, and is freed with the rest. */
 static void instances_of_offline_cpu_are_used_and_freed(struct kunit *test)
@@ -418,16 +330,15 @@ static void instances_of_offline_cpu_are_used_and_freed(struct kunit *test)
 	s->maxactive = 1;
 	ASSERT_RETURN_PROBED(test, r);
 	ASSERT_RETURN_PROBED(test, s);
-	ASSERT_REGISTERED(test, kpt_probe('a', "free_percpu"));
+	kpt_count_freed_pools(test);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_put_online, (void *)cpu), 0);
 	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)), 0);
 	EXPECT_VISIT(test, HOST, kpt_do_nothing_inside, NULL, "srRS");
 	set_cpus_allowed_ptr(current, cpu_possible_mask);
 	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
 
-	kpt_clear_journal();
 	unregister_kretprobe(s);
-	KUNIT_EXPECT_STREQ(test, kpt_journal, "a");	/* the caches, after all instances */
+	kpt_expect_freed_pools(test, 1);
 	EXPECT_VISIT(test, HOST, kpt_do_nothing_inside, NULL, "rR");
 	KUNIT_EXPECT_EQ(test, r->nmissed, 0);
 }
@@ -447,7 +358,6 @@ static struct kunit_case kretprobes_tasks_cases[] = {
 	KUNIT_CASE_PARAM(call_in_flight_at_registration_is_not_seen, kpt_host_gen_params),
 	KUNIT_CASE_PARAM(call_outlives_its_return_probe, kpt_host_gen_params),
 	KUNIT_CASE_PARAM(unregistering_waits_for_return_handlers, kpt_place_gen_params),
-	KUNIT_CASE(unregistering_waits_for_work),
 #ifdef CONFIG_HOTPLUG_CPU
 	KUNIT_CASE(instances_of_offline_cpu_are_used_and_freed),
 #endif

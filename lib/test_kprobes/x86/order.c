@@ -449,10 +449,7 @@ static int see_late_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return 0;
 }
 
-/*
- * The instance of the late return, for which there is no room in the cache, is released by
- * work. Unregistering waits for that: nothing is left of the return probe.
- */
+/* Unregistering waits for the handler of the late return. Nothing is left of the return probe. */
 static void unregistering_waits_for_late_return(struct kunit *test)
 {
 	struct kretprobe *r = kpt_return_probe('r', HOST->symbol);
@@ -461,7 +458,7 @@ static void unregistering_waits_for_late_return(struct kunit *test)
 		kunit_skip(test, "needs two CPUs");
 	kpt_pin_tester(test);
 	begin_watching_frees(test);
-	watch_function(test, "kretprobe_pool_stop", let_call_return);
+	watch_function(test, "kretprobe_pool_drop", let_call_return);
 	r->entry_handler = NULL;
 	r->handler = see_late_return;
 	ASSERT_RETURN_PROBED(test, r);
@@ -469,8 +466,8 @@ static void unregistering_waits_for_late_return(struct kunit *test)
 	kpt_start_task(test, HOST, leave_late);
 	WRITE_ONCE(watch.object, r->pool);
 	unregister_kretprobe(r);
-	KUNIT_EXPECT_TRUE(test, watch.freed);
 	KUNIT_EXPECT_TRUE(test, late_return.left);
+	KUNIT_EXPECT_TRUE(test, wait_for(&watch.freed));
 	EXPECT_SLEEPERS_RETURN(test);
 }
 
