@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Assembly part of jumper probes, in jprobe_64.S and jprobe_32.S
+ * Assembly part of jumper probes, in jprobe_call.S
  */
 #ifndef _X86_KPROBES_JPROBE_H
 #define _X86_KPROBES_JPROBE_H
