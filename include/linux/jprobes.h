@@ -33,29 +33,49 @@ struct jprobe {
 
 #ifdef CONFIG_JPROBES
 
-int register_jprobe(struct jprobe *jp);
 int register_jprobes(struct jprobe **jps, int num);
-void unregister_jprobe(struct jprobe *jp);
-void unregister_jprobes(struct jprobe **jps, int num);
 void jprobe_return(void);
 
 #else /* !CONFIG_JPROBES */
-
-static inline int register_jprobe(struct jprobe *jp)
-{
-	return -EOPNOTSUPP;
-}
 
 static inline int register_jprobes(struct jprobe **jps, int num)
 {
 	return -EOPNOTSUPP;
 }
 
-static inline void unregister_jprobe(struct jprobe *jp) { }
-static inline void unregister_jprobes(struct jprobe **jps, int num) { }
 static inline void jprobe_return(void) { }
 
 #endif /* CONFIG_JPROBES */
+
+/**
+ * register_jprobe() - Register a jumper probe
+ * @jp: The jumper probe. The caller sets @symbol_name or @addr of @kp, and @entry, and
+ *	clears the rest.
+ *
+ * Context: Process context. May sleep. The handler may run before it returns.
+ * Return: 0 on success. On failure nothing has changed: an error of register_kprobe(), or
+ *	-EINVAL if the address is not a function's entry, or @entry is not in the text of
+ *	the kernel or of a module.
+ */
+static inline int register_jprobe(struct jprobe *jp)
+{
+	return register_jprobes(&jp, 1);
+}
+
+/* An array of jumper probes is one of probes. */
+static_assert(offsetof(struct jprobe, kp) == 0);
+
+/* unregister_jprobes() - See unregister_kprobes() */
+static inline void unregister_jprobes(struct jprobe **jps, int num)
+{
+	unregister_kprobes((struct kprobe **)jps, num);
+}
+
+/* unregister_jprobe() - See unregister_kprobe() */
+static inline void unregister_jprobe(struct jprobe *jp)
+{
+	unregister_jprobes(&jp, 1);
+}
 
 /* disable_jprobe() - See disable_kprobe() */
 static inline int disable_jprobe(struct jprobe *jp)

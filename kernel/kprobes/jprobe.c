@@ -7,12 +7,8 @@
  */
 #include "internal.h"
 
-#include <linux/build_bug.h>
 #include <linux/export.h>
 #include <linux/kernel.h>
-
-/* An array of jumper probes is one of probes. */
-static_assert(offsetof(struct jprobe, kp) == 0);
 
 /**
  * jprobe_entered() - Pre handler of a jumper probe
@@ -69,44 +65,3 @@ int register_jprobes(struct jprobe **jps, int num)
 	return kprobes_register((struct kprobe **)jps, num, &jprobe_kind);
 }
 EXPORT_SYMBOL_GPL(register_jprobes);
-
-/**
- * register_jprobe() - Register a jumper probe
- * @jp: The jumper probe. The caller sets @symbol_name or @addr of @kp, and @entry, and
- *	clears the rest.
- *
- * Context: Process context. May sleep. The handler may run before it returns.
- * Return: 0 on success. On failure nothing has changed: an error of register_kprobe(), or
- *	-EINVAL if the address is not a function's entry, or @entry is not in the text of
- *	the kernel or of a module.
- */
-int register_jprobe(struct jprobe *jp)
-{
-	return register_jprobes(&jp, 1);
-}
-EXPORT_SYMBOL_GPL(register_jprobe);
-
-/**
- * unregister_jprobes() - Unregister several jumper probes
- * @jps: The jumper probes. The call clears @kp.addr of one that is not registered.
- * @num: The number of jumper probes. Nothing is done if it is not positive.
- *
- * Context: See unregister_kprobes().
- */
-void unregister_jprobes(struct jprobe **jps, int num)
-{
-	unregister_kprobes((struct kprobe **)jps, num);
-}
-EXPORT_SYMBOL_GPL(unregister_jprobes);
-
-/**
- * unregister_jprobe() - Unregister a jumper probe
- * @jp: The jumper probe.
- *
- * Context: See unregister_kprobes().
- */
-void unregister_jprobe(struct jprobe *jp)
-{
-	unregister_jprobes(&jp, 1);
-}
-EXPORT_SYMBOL_GPL(unregister_jprobe);
