@@ -19,40 +19,36 @@
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 
-/* Link the instance before a stack trace can meet the trampoline. */
-static __always_inline void kretprobe_link_call(struct kretprobe_instance *ri)
-{
-	ri->task = current;
-	/* Calls in an interrupt link theirs, and unlink them before it returns. */
-	WRITE_ONCE(ri->llist.next, READ_ONCE(current->kretprobe_instances.first));
-	WRITE_ONCE(current->kretprobe_instances.first, &ri->llist);
-	barrier();
-}
-
 #ifdef kretprobe_return_place
+#define RETURN_IS_IN_MEMORY	true
+#else
+#define RETURN_IS_IN_MEMORY	false
+static __always_inline kprobe_opcode_t **kretprobe_return_place(struct kprobe *p,
+								struct pt_regs *regs)
+{
+	return NULL;
+}
+#endif
+
 static __always_inline void kretprobe_divert_return(struct kretprobe *rp,
 						    struct kretprobe_instance *ri,
 						    struct pt_regs *regs)
 {
 	kprobe_opcode_t **place = kretprobe_return_place(&rp->kp, regs);
 
+	ri->task = current;
 	/* Pairs with the READ_ONCE()s in kretprobe_find_ret_addr(), see there. */
-	WRITE_ONCE(ri->ret_addr, *place);
+	WRITE_ONCE(ri->ret_addr, RETURN_IS_IN_MEMORY ? *place : NULL);
 	WRITE_ONCE(ri->fp, place);
-	kretprobe_link_call(ri);
-	*place = (kprobe_opcode_t *)__kretprobe_trampoline;
+	/* Calls in an interrupt link theirs, and unlink them before it returns. */
+	WRITE_ONCE(ri->llist.next, READ_ONCE(current->kretprobe_instances.first));
+	WRITE_ONCE(current->kretprobe_instances.first, &ri->llist);
+	barrier();	/* a stack trace that meets the trampoline finds the instance */
+	if (RETURN_IS_IN_MEMORY)
+		*place = (kprobe_opcode_t *)__kretprobe_trampoline;
+	else
+		arch_prepare_kretprobe(ri, regs);
 }
-#else
-static __always_inline void kretprobe_divert_return(struct kretprobe *rp,
-						    struct kretprobe_instance *ri,
-						    struct pt_regs *regs)
-{
-	WRITE_ONCE(ri->ret_addr, NULL);
-	WRITE_ONCE(ri->fp, NULL);
-	kretprobe_link_call(ri);
-	arch_prepare_kretprobe(ri, regs);
-}
-#endif
 
 static noinline int __kprobes
 kretprobe_call_entry_handler(struct kretprobe *rp, kretprobe_handler_t handler,
