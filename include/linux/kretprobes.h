@@ -147,12 +147,19 @@ static inline void unregister_kretprobes(struct kretprobe **rps, int num) { }
 
 #endif /* CONFIG_KRETPROBES */
 
-#ifdef CONFIG_KRETPROBE_ON_RETHOOK
-
+/**
+ * get_kretprobe() - Find the return probe of an instance
+ * @ri: The instance.
+ *
+ * Context: A handler of the return probe.
+ * Return: The return probe, also if it is being unregistered.
+ */
 static __always_inline struct kretprobe *get_kretprobe(struct kretprobe_instance *ri)
 {
-	return ri->node.rethook->data;
+	return ri->rp;
 }
+
+#ifdef CONFIG_KRETPROBE_ON_RETHOOK
 
 static __always_inline unsigned long get_kretprobe_retaddr(struct kretprobe_instance *ri)
 {
@@ -168,18 +175,6 @@ static __always_inline bool is_kretprobe_trampoline(unsigned long addr)
 static inline void kprobe_flush_task(struct task_struct *tsk) { }
 
 #else /* !CONFIG_KRETPROBE_ON_RETHOOK */
-
-/**
- * get_kretprobe() - Find the return probe of an instance
- * @ri: The instance.
- *
- * Context: A handler of the return probe.
- * Return: The return probe, also if it is being unregistered.
- */
-static __always_inline struct kretprobe *get_kretprobe(struct kretprobe_instance *ri)
-{
-	return ri->rp;
-}
 
 /**
  * get_kretprobe_retaddr() - Find the address to which a return-probed function returns
