@@ -147,7 +147,7 @@ static __always_inline bool kprobe_gone(const struct kprobe *p)
 /* kprobe_disabled() - True if the handlers are not called, also if the text is gone */
 static __always_inline bool kprobe_disabled(const struct kprobe *p)
 {
-	return p->flags & (KPROBE_FLAG_GONE | KPROBE_FLAG_DISABLED);
+	return READ_ONCE(p->flags) & (KPROBE_FLAG_GONE | KPROBE_FLAG_DISABLED);
 }
 
 /* kprobe_optimized() - True if a jump is in place of the breakpoint */

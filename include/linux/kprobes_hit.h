@@ -228,16 +228,33 @@ static __always_inline void kprobe_call_post_handler(struct kprobe *p, struct pt
 	instrumentation_end();
 }
 
-/* kprobe_call_pre_handlers() - kprobe_pre_handlers(), inline for one probe */
-static __always_inline int kprobe_call_pre_handlers(struct kprobe *site, struct pt_regs *regs)
+/* True if the hit that this CPU handles has interrupted another one, and may be missed. */
+#ifndef kprobe_hit_is_nested
+#define kprobe_hit_is_nested()	false
+#endif
+
+/*
+ * kprobe_called() - The probe whose handlers a hit calls
+ *
+ * A hit that is @nested calls those of the site, which ask each probe if it takes part.
+ */
+static __always_inline struct kprobe *kprobe_called(struct kprobe *site, bool nested)
 {
-	return kprobe_call_pre_handler(READ_ONCE(site_of(site)->called), regs);
+	return unlikely(nested) ? site : READ_ONCE(site_of(site)->called);
+}
+
+/* kprobe_call_pre_handlers() - kprobe_pre_handlers(), inline for one probe */
+static __always_inline int kprobe_call_pre_handlers(struct kprobe *site, struct pt_regs *regs,
+						    bool nested)
+{
+	return kprobe_call_pre_handler(kprobe_called(site, nested), regs);
 }
 
 /* kprobe_call_post_handlers() - kprobe_post_handlers(), inline for one probe */
-static __always_inline void kprobe_call_post_handlers(struct kprobe *site, struct pt_regs *regs)
+static __always_inline void kprobe_call_post_handlers(struct kprobe *site, struct pt_regs *regs,
+						      bool nested)
 {
-	kprobe_call_post_handler(READ_ONCE(site_of(site)->called), regs);
+	kprobe_call_post_handler(kprobe_called(site, nested), regs);
 }
 
 #ifdef CONFIG_KRETPROBES

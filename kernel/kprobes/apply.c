@@ -62,7 +62,7 @@ static __always_inline void site_update_handlers(struct kprobe_site *site)
 		if (kprobe_disabled(called))
 			called = &site->kp;
 	}
-	/* Pairs with the address dependency in kprobe_call_pre_handlers(). */
+	/* Pairs with the address dependency of kprobe_called(). */
 	smp_store_release(&site->called, called);
 	WRITE_ONCE(site->has_post, site_has_post_handler(site));
 	if (site->has_post)

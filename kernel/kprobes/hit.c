@@ -26,24 +26,32 @@ static __always_inline void kprobe_count_miss(struct kprobe *p)
 	raw_atomic_long_inc((atomic_long_t *)&p->nmissed);
 }
 
-/*
- * Call pre handlers until one changes the path. Some probes miss a @nested hit.
- *
- * kprobe_disabled() may race with enable_kprobe() and disable_kprobe(), and the probe may
- * be called or not. It is a plain access, here and in other walks of a hit, so that the
- * compiler can test one byte in memory: a marked one costs an instruction for each probe.
- * The result of the one access is used once, so there is nothing to tear or to repeat.
- */
-static __always_inline int kprobe_walk_pre_handlers(struct kprobe *site, struct pt_regs *regs,
-						    bool nested)
+/* A hit that is @nested in another one is for probes that have opted in. */
+static __always_inline bool kprobe_misses(const struct kprobe *p, bool nested)
 {
-	bool missed = false, changed = false;
+	return nested && !(READ_ONCE(p->flags) & KPROBE_FLAG_REENTRANT);
+}
+
+/**
+ * kprobe_pre_handlers() - Call the pre handlers of a site's probes
+ * @site: The site that was hit.
+ * @regs: The registers at the hit.
+ *
+ * A probe without KPROBE_FLAG_REENTRANT misses a hit that has interrupted a handler.
+ *
+ * Context: Any. Preemption is off, and kprobe_running() is @site.
+ * Return: Non-zero if a handler has changed the path. The handlers of the probes
+ *	after it have not been called.
+ */
+noinstr int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs)
+{
+	bool nested = kprobe_hit_is_nested(), missed = false, changed = false;
 	struct kprobe *p;
 
 	list_for_each_entry_lockless(p, &site->list, list) {
 		if (kprobe_disabled(p))
 			continue;
-		if (nested && !(p->flags & KPROBE_FLAG_REENTRANT)) {
+		if (kprobe_misses(p, nested)) {
 			kprobe_count_miss(p);
 			missed = true;
 		} else if (kprobe_call_pre_handler(p, regs)) {
@@ -57,79 +65,21 @@ static __always_inline int kprobe_walk_pre_handlers(struct kprobe *site, struct 
 }
 
 /**
- * kprobe_pre_handlers() - Call the pre handlers of a site's probes
- * @site: The site that was hit.
- * @regs: The registers at the hit.
- *
- * Context: Any. Preemption is off, and kprobe_running() is @site.
- * Return: Non-zero if a handler has changed the path. The handlers of the probes
- *	after it have not been called.
- */
-noinstr int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs)
-{
-	return kprobe_walk_pre_handlers(site, regs, false);
-}
-
-/**
- * kprobe_pre_handlers_nested() - Call pre handlers for a hit that interrupted a handler
- * @site: The site that was hit.
- * @regs: The registers at the hit.
- *
- * A probe without KPROBE_FLAG_REENTRANT misses the hit.
- *
- * Context: See kprobe_pre_handlers(), in a higher context level than the handler
- *	that was interrupted.
- * Return: Non-zero if a handler has changed the path.
- */
-noinstr int kprobe_pre_handlers_nested(struct kprobe *site, struct pt_regs *regs)
-{
-	return kprobe_walk_pre_handlers(site, regs, true);
-}
-
-/* Call the post handlers of the probes that have not missed the hit. */
-static __always_inline void kprobe_walk_post_handlers(struct kprobe *site, struct pt_regs *regs,
-						      bool nested)
-{
-	struct kprobe *p;
-
-	list_for_each_entry_lockless(p, &site->list, list) {
-		if (!kprobe_disabled(p) && !(nested && !(p->flags & KPROBE_FLAG_REENTRANT)))
-			kprobe_call_post_handler(p, regs);
-	}
-}
-
-/**
- * kprobe_post_handlers() - Call the post handlers of a site's probes
+ * kprobe_post_handlers() - Call the post handlers of the probes that have not missed the hit
  * @site: The site whose instruction has run.
  * @regs: The registers after the instruction.
  * @flags: 0 at present, and ignored: handlers are passed 0.
  *
- * Context: See kprobe_pre_handlers().
+ * Context: See kprobe_pre_handlers(). The instruction may have lowered the context level.
  */
 noinstr void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, unsigned long flags)
 {
-	kprobe_walk_post_handlers(site, regs, false);
-}
+	bool nested = kprobe_hit_is_nested();
+	struct kprobe *p;
 
-/**
- * kprobe_post_handlers_nested() - Call post handlers for a hit that interrupted a handler
- * @site: The site whose instruction has run.
- * @regs: The registers after the instruction.
- *
- * A probe without KPROBE_FLAG_REENTRANT has already been counted as missed.
- *
- * Context: See kprobe_pre_handlers_nested(). The instruction may have lowered the level.
- */
-noinstr void kprobe_post_handlers_nested(struct kprobe *site, struct pt_regs *regs)
-{
-	kprobe_walk_post_handlers(site, regs, true);
-}
-
-/* kprobe_disabled() with a marked access, see kprobe_walk_pre_handlers() */
-static __always_inline bool kprobe_is_callable(const struct kprobe *p)
-{
-	/* Pairs with the WRITE_ONCE() of disable_kprobe() and enable_kprobe(). */
-	return !(READ_ONCE(p->flags) & (KPROBE_FLAG_GONE | KPROBE_FLAG_DISABLED));
+	list_for_each_entry_lockless(p, &site->list, list)
+		if (!kprobe_disabled(p) && !kprobe_misses(p, nested))
+			kprobe_call_post_handler(p, regs);
 }
 
 /* The first probe of a hit: at a site the newest one, for a return the only one. */
@@ -165,7 +115,7 @@ int __kprobes kprobe_fault_handlers(struct kprobe *running, struct pt_regs *regs
 
 	for (p = kprobe_first_of(running); p; p = kprobe_next_of(running, p)) {
 		handler = READ_ONCE(p->fault_handler);
-		if (handler && kprobe_is_callable(p) && handler(p, regs, trapnr))
+		if (handler && !kprobe_disabled(p) && handler(p, regs, trapnr))
 			return 1;
 	}
 	return 0;
@@ -186,7 +136,7 @@ int __kprobes kprobe_break_handlers(struct kprobe *running, struct pt_regs *regs
 
 	for (p = kprobe_first_of(running); p; p = kprobe_next_of(running, p)) {
 		handler = READ_ONCE(p->break_handler);
-		if (handler && kprobe_is_callable(p) && handler(p, regs))
+		if (handler && !kprobe_disabled(p) && handler(p, regs))
 			return 1;
 	}
 	return 0;

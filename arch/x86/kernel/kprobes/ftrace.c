@@ -34,7 +34,7 @@ static __always_inline void kprobe_ftrace_handle_hit(struct kprobe *kp,
 	/* Handlers find ip as after a breakpoint, however the probe is armed. */
 	regs->ip = (unsigned long)kp->addr + INT3_INSN_SIZE;
 	kprobe_begin_hit(kp, regs, nested);
-	if (unlikely(kprobe_run_pre_handlers(kp, regs, nested)))
+	if (unlikely(kprobe_call_pre_handlers(kp, regs, nested)))
 		return_ip = kprobe_detoured_ip(regs->ip);
 	else if (unlikely(site_of(kp)->has_post))
 		return_ip = kprobe_ftrace_run_post(kp, regs, return_ip);

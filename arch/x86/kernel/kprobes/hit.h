@@ -57,13 +57,6 @@ static __always_inline void kprobe_begin_hit(struct kprobe *kp, struct pt_regs *
 		kprobe_enter_hit(kp, regs);
 }
 
-/* Returns the result of the pre handlers. */
-static __always_inline int kprobe_run_pre_handlers(struct kprobe *kp, struct pt_regs *regs,
-						   bool nested)
-{
-	return nested ? kprobe_pre_handlers_nested(kp, regs) : kprobe_call_pre_handlers(kp, regs);
-}
-
 /* Stands for the registers from the end of the instruction on: their ip is the real one. */
 #define POST_HANDLERS_REGS	((struct pt_regs *)-1L)
 
@@ -81,10 +74,7 @@ static __always_inline void kprobe_run_post_handlers(struct kprobe *kp,
 						     struct pt_regs *regs)
 {
 	raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
-	if (unlikely(raw_cpu_read(kprobe_ctlblk.depth)))
-		kprobe_post_handlers_nested(kp, regs);
-	else
-		kprobe_call_post_handlers(kp, regs);
+	kprobe_call_post_handlers(kp, regs, unlikely(kprobe_hit_is_nested()));
 }
 
 /* End a hit at whose start kprobe_running() was NULL. */

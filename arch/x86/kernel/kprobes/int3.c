@@ -180,7 +180,7 @@ static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs 
 
 	kprobe_begin_hit(kp, regs, nested);
 	state = kprobe_enter_exception(regs);
-	if (likely(!kprobe_run_pre_handlers(kp, regs, nested))) {
+	if (likely(!kprobe_call_pre_handlers(kp, regs, nested))) {
 		copy = kprobe_run_insn(kp, regs);
 	} else {
 		/* From here on, an NMI unwinds with the ip that the handler has set. */

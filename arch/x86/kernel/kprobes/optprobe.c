@@ -80,7 +80,7 @@ int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
 		return DETOUR_SKIPPED;
 	}
 	kprobe_begin_hit(kp, regs, nested);
-	changed = kprobe_run_pre_handlers(kp, regs, nested);
+	changed = kprobe_call_pre_handlers(kp, regs, nested);
 	if (changed)
 		detour_clear_mark(regs);
 	kprobe_end_hit(nested);
