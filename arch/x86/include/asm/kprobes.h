@@ -49,7 +49,7 @@ struct pt_regs;
 	data_race(kprobe_ftrace(p)) ? kprobe_ftrace_sp(__regs) : __regs->sp;	\
 })
 
-#define kprobe_hit_is_nested()	(!!raw_cpu_read(kprobe_ctlblk.depth))
+#define kprobe_hit_is_nested()	unlikely(raw_cpu_read(kprobe_ctlblk.depth))
 
 /* kprobe_ftrace_handler() ignores calls for another ftrace_ops than the site's. */
 #define kprobe_ftrace_knows_ops		1

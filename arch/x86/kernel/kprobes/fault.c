@@ -71,7 +71,7 @@ static void __kprobes move_slot_fault_to_text(struct pt_regs *regs)
 		return;
 	if (is_slot_copy_running(owner, regs->ip)) {
 		regs->flags |= raw_cpu_read(kprobe_ctlblk.saved_flags);
-		kprobe_leave_hit();
+		kprobe_end_hit(kprobe_hit_is_nested());
 	}
 	regs->ip = kprobe_slot_original_ip(owner, regs->ip);
 }
@@ -97,10 +97,10 @@ static bool __kprobes kprobe_call_fault_handlers(struct kprobe *kp, struct pt_re
 		return false;
 	raw_cpu_write(fault_context, preempt_count() | KPROBE_CONTEXT_SET);
 	if (outermost)
-		kprobe_enter_hit(kp, POST_HANDLERS_REGS);
+		kprobe_begin_hit(kp, POST_HANDLERS_REGS, false);
 	handled = kprobe_fault_handlers(kp, regs, trapnr);
 	if (outermost)
-		kprobe_leave_outermost_hit();
+		kprobe_end_hit(false);
 	raw_cpu_write(fault_context, outer);
 	return handled;
 }

@@ -12,15 +12,15 @@
 DEFINE_PER_CPU(struct kprobe *, current_kprobe);
 DEFINE_PER_CPU(struct kprobe_ctlblk, kprobe_ctlblk);
 
-/* Save the current hit. There is room for as many as can nest. */
-noinstr void kprobe_enter_nested_hit(struct kprobe *kp, struct pt_regs *regs)
+/* Save the hit that this CPU handles. There is room for as many as can nest. */
+noinstr void kprobe_save_hit(void)
 {
 	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
 	struct kprobe_outer_hit *outer = &kcb->outer[kcb->depth];
 
 	if (kcb->depth == ARRAY_SIZE(kcb->outer)) {
 		instrumentation_begin();
-		dump_kprobe(kp);
+		dump_kprobe(kprobe_running());
 		panic("kprobes: a probe is hit in its own hit without end\n");
 		instrumentation_end();
 	}
@@ -32,10 +32,9 @@ noinstr void kprobe_enter_nested_hit(struct kprobe *kp, struct pt_regs *regs)
 	barrier();	/* an NMI keeps a complete entry and overwrites any other */
 	kcb->depth++;
 	kcb->kprobe_status = KPROBE_HIT_ACTIVE;
-	kprobe_enter_hit(kp, regs);
 }
 
-noinstr void kprobe_resume_outer_hit(void)
+noinstr void kprobe_restore_hit(void)
 {
 	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
 	struct kprobe_outer_hit *outer = &kcb->outer[kcb->depth - 1];

@@ -31,30 +31,23 @@ extern const u8 kprobe_post_stub[], kprobe_post_stub_framed[];
 void kprobe_copy_done(struct pt_regs *regs);
 void kretprobe_returned(struct pt_regs *regs);
 
-noinstr void kprobe_enter_nested_hit(struct kprobe *kp, struct pt_regs *regs);
-noinstr void kprobe_resume_outer_hit(void);
+noinstr void kprobe_save_hit(void);
+noinstr void kprobe_restore_hit(void);
 
 /*
- * Make @kp the running kprobe of this CPU; its handlers see @regs. Until kprobe_context is
- * written, it has the level of an earlier hit: a hit from above may be counted as missed, but
- * none that is not from above runs.
+ * Make @kp the running kprobe of this CPU; its handlers see @regs. The hit is @nested if
+ * another one is under way. Until kprobe_context is written, it has the level of an earlier
+ * hit: a hit from above may be counted as missed, but none that is not from above runs.
  */
-static __always_inline void kprobe_enter_hit(struct kprobe *kp, struct pt_regs *regs)
-{
-	raw_cpu_write(current_kprobe, kp);
-	barrier();	/* an NMI that sees this puts the rest back as it was */
-	raw_cpu_write(kprobe_ctlblk.regs, regs);
-	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
-}
-
-/* Begin a hit, @nested if another hit is under way. */
 static __always_inline void kprobe_begin_hit(struct kprobe *kp, struct pt_regs *regs,
 					     bool nested)
 {
 	if (nested)
-		kprobe_enter_nested_hit(kp, regs);
-	else
-		kprobe_enter_hit(kp, regs);
+		kprobe_save_hit();
+	raw_cpu_write(current_kprobe, kp);
+	barrier();	/* an NMI that sees this puts the rest back as it was */
+	raw_cpu_write(kprobe_ctlblk.regs, regs);
+	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
 }
 
 /* Stands for the registers from the end of the instruction on: their ip is the real one. */
@@ -74,30 +67,15 @@ static __always_inline void kprobe_run_post_handlers(struct kprobe *kp,
 						     struct pt_regs *regs)
 {
 	raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
-	kprobe_call_post_handlers(kp, regs, unlikely(kprobe_hit_is_nested()));
+	kprobe_call_post_handlers(kp, regs, kprobe_hit_is_nested());
 }
 
-/* End a hit at whose start kprobe_running() was NULL. */
-static __always_inline void kprobe_leave_outermost_hit(void)
-{
-	raw_cpu_write(current_kprobe, NULL);
-}
-
-static __always_inline void kprobe_leave_hit(void)
-{
-	if (unlikely(raw_cpu_read(kprobe_ctlblk.depth)))
-		kprobe_resume_outer_hit();
-	else
-		kprobe_leave_outermost_hit();
-}
-
-/* End a hit of kprobe_begin_hit(), for callers that know if it is @nested. */
 static __always_inline void kprobe_end_hit(bool nested)
 {
 	if (nested)
-		kprobe_resume_outer_hit();
+		kprobe_restore_hit();
 	else
-		kprobe_leave_outermost_hit();
+		reset_current_kprobe();
 }
 
 /* True if this context without @own is above that of the running handler. */

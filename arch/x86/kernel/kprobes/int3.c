@@ -167,7 +167,7 @@ static noinstr void kprobe_skip_hit(struct kprobe *kp, struct pt_regs *regs)
 		kprobe_run_without_trap(kp, regs, true);
 		return;
 	}
-	kprobe_enter_nested_hit(kp, regs);
+	kprobe_begin_hit(kp, NULL, true);
 	kprobe_start_copy(kp->ainsn.insn, regs);
 	get_kprobe_ctlblk()->kprobe_status = KPROBE_REENTER;
 }
@@ -250,7 +250,7 @@ noinstr void kprobe_copy_done(struct pt_regs *regs)
 		kprobe_complete_copy(kprobe_running(), regs, false);
 	else
 		kprobe_complete_copy_unwatched(regs);
-	kprobe_leave_hit();
+	kprobe_end_hit(kprobe_hit_is_nested());
 	if (irqs_on) {
 		instrumentation_begin();
 		lockdep_hardirqs_on_prepare();
@@ -286,7 +286,7 @@ static __always_inline void kprobe_handle_step_trap(struct kprobe *running,
 		kprobe_complete_copy(running, regs, false);
 		kprobe_leave_exception(regs, state);
 	}
-	kprobe_leave_hit();
+	kprobe_end_hit(kprobe_hit_is_nested());
 }
 
 static __always_inline int kprobe_run_break_handlers(struct kprobe *running,
