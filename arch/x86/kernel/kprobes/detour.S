@@ -139,7 +139,7 @@ SYM_DATA_END(\template\()_template)
 /*
  * The template of what an optimised site jumps to, up to the copies of the displaced
  * instructions. optprobe.c copies it and fills in the operands. It handles a hit of
- * one probe with no other hit on this CPU, as int3.c does; kprobe_detour_slow()
+ * one probe with no other hit on this CPU, as hit.c does; kprobe_detour_slow()
  * handles all others.
  *
  * The copy contains the probe and its handler. It checks with preemption off that the site

@@ -1,13 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The hit that a CPU handles, and the hits that it has interrupted
+ * Breakpoint hits: from the exception to the handlers and back
+ *
+ * irqentry_nmi_enter() and irqentry_nmi_exit() call tracers, lockdep and tracepoints, whose
+ * callbacks may be probed. So a hit is under way before the one and until after the other,
+ * and a hit that is skipped calls neither.
+ *
+ * enum insn_run says how the displaced instruction is run. The hit outlasts the
+ * breakpoint exception only if a copy is single-stepped or has post handlers. Such a
+ * copy runs with interrupts off, so that only an NMI or a fault can interrupt it.
  */
 #include <linux/array_size.h>
+#include <linux/context_tracking.h>
+#include <linux/entry-common.h>
 #include <linux/instrumentation.h>
+#include <linux/kprobes.h>
 #include <linux/panic.h>
 #include <linux/percpu.h>
+#include <linux/ptrace.h>
 
+#include <asm/text-patching.h>
+
+#include "detour.h"
+#include "emulate.h"
 #include "hit.h"
+#include "insn.h"
 
 DEFINE_PER_CPU(struct kprobe *, current_kprobe);
 DEFINE_PER_CPU(struct kprobe_ctlblk, kprobe_ctlblk);
@@ -46,4 +63,358 @@ noinstr void kprobe_restore_hit(void)
 	raw_cpu_write(current_kprobe, outer->kp);
 	barrier();
 	kcb->depth--;
+}
+
+/* rcu_is_watching_curr_cpu() in two instructions. TINY_RCU is always watching. */
+#ifdef CONFIG_CONTEXT_TRACKING_IDLE
+static __always_inline bool kprobe_rcu_is_watching(void)
+{
+	return raw_cpu_read(context_tracking.state.counter) & CT_RCU_WATCHING;
+}
+#else
+static __always_inline bool kprobe_rcu_is_watching(void)
+{
+	return true;
+}
+#endif
+
+/*
+ * Tell the kernel of the exception. What that calls has the context level of the handlers
+ * already, so that a hit there is none from above.
+ */
+static __always_inline irqentry_state_t kprobe_enter_exception(struct pt_regs *regs)
+{
+	raw_cpu_write(kprobe_context,
+		      raw_cpu_read(pcpu_hot.preempt_count) + NMI_OFFSET + HARDIRQ_OFFSET);
+	return irqentry_nmi_enter(regs);
+}
+
+static __always_inline void kprobe_leave_exception(struct pt_regs *regs, irqentry_state_t state)
+{
+	/* Then it is empty: keep it in no register. */
+	if (!IS_ENABLED(CONFIG_TRACE_IRQFLAGS))
+		state = (irqentry_state_t){ };
+	irqentry_nmi_exit(regs, state);
+}
+
+/* Return from the breakpoint to a copy that ends in kprobe_copy_done() or a trap. */
+static __always_inline void kprobe_start_copy(kprobe_opcode_t *copy, struct pt_regs *regs)
+{
+	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
+
+	kcb->regs = NULL;
+	kcb->saved_flags = regs->flags & X86_EFLAGS_IF;
+	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
+	regs->flags &= ~X86_EFLAGS_IF;
+	regs->ip = (unsigned long)copy;
+}
+
+/*
+ * Emulate the instruction, or else point ip at its copy, which raises the fault. An NMI
+ * after it unwinds with the ip after the instruction, unless the hit was @skipped: then
+ * the registers that the unwinder knows are those of the hit that was interrupted.
+ */
+static __always_inline bool kprobe_emulate(struct kprobe *kp, struct pt_regs *regs,
+					   bool skipped)
+{
+	regs->ip = (unsigned long)kp->addr;
+	if (!skipped) {
+		barrier();	/* the ip above needs no correction */
+		raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
+		barrier();	/* the stack changes after it */
+	}
+	if (likely(emulate_insn(&kp->ainsn.emul, regs)))
+		return true;
+	regs->ip = (unsigned long)kp->ainsn.insn;
+	return false;
+}
+
+static __always_inline unsigned long kprobe_next_insn(const struct kprobe *kp)
+{
+	return (unsigned long)kp->addr + kp->ainsn.size;
+}
+
+/* After an instruction that did not branch, continue at its successor or its copy. */
+static __always_inline void kprobe_resume_after_insn(struct kprobe *kp,
+						     struct pt_regs *regs)
+{
+	if (regs->ip == kprobe_next_insn(kp))
+		regs->ip = (unsigned long)READ_ONCE(kp->ainsn.next);
+}
+
+/* Skip or emulate the instruction. Returns false if its copy is run instead, to fault. */
+static __always_inline bool kprobe_run_in_place(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (kp->ainsn.run != INSN_RUN_SKIP)
+		return kprobe_emulate(kp, regs, false);
+	regs->ip = kprobe_next_insn(kp);
+	return true;
+}
+
+/* Run the instruction without another trap, for a hit that may have been @skipped. */
+static __always_inline void kprobe_run_without_trap(struct kprobe *kp, struct pt_regs *regs,
+						    bool skipped)
+{
+	const kprobe_opcode_t *boost = READ_ONCE(kp->ainsn.boost);
+
+	if (likely(boost)) {
+		regs->ip = (unsigned long)boost;
+		return;
+	}
+	kprobe_emulate(kp, regs, skipped);
+	kprobe_resume_after_insn(kp, regs);
+}
+
+/*
+ * Call the post handlers with @regs->ip after the instruction. Returns true if one of
+ * them has changed it, and so where execution continues.
+ */
+static __always_inline bool kprobe_post_handlers_divert(struct kprobe *kp,
+							struct pt_regs *regs)
+{
+	unsigned long ip = regs->ip;
+
+	kprobe_run_post_handlers(kp, regs);
+	if (likely(regs->ip == ip))
+		return false;
+	regs->ip = kprobe_detoured_ip(regs->ip);
+	return true;
+}
+
+/*
+ * There is no copy for a post handler that was set after registration, which is a fault
+ * of its owner: it is not called.
+ */
+static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (unlikely(kp->ainsn.run == INSN_RUN_BOOST)) {
+		kprobe_run_without_trap(kp, regs, false);
+	} else if (kprobe_run_in_place(kp, regs)) {
+		kprobe_begin_second_half();
+		if (!kprobe_post_handlers_divert(kp, regs))
+			kprobe_resume_after_insn(kp, regs);
+	}
+}
+
+/* Run the instruction, or return the copy that is to be started at the exception's end. */
+static __always_inline kprobe_opcode_t *kprobe_run_insn(struct kprobe *kp, struct pt_regs *regs)
+{
+	kprobe_opcode_t *post_insn;
+
+	if (likely(!site_of(kp)->has_post && kp->ainsn.run != INSN_RUN_STEP)) {
+		kprobe_run_without_trap(kp, regs, false);
+		return NULL;
+	}
+	barrier();	/* the copy was there before has_post was set */
+	post_insn = READ_ONCE(kp->ainsn.post_insn);
+	if (post_insn)
+		return post_insn;
+	if (kp->ainsn.run == INSN_RUN_STEP)
+		return kp->ainsn.insn;
+	kprobe_run_with_post(kp, regs);
+	return NULL;
+}
+
+/* Run the instruction without calling handlers, and count the miss. */
+static noinstr void kprobe_skip_hit(struct kprobe *kp, struct pt_regs *regs)
+{
+	regs->ip = (unsigned long)kp->addr;	/* an NMI unwinds from there */
+	kprobes_inc_nmissed_count(kp);
+	if (kp->ainsn.run != INSN_RUN_STEP) {
+		kprobe_run_without_trap(kp, regs, true);
+		return;
+	}
+	kprobe_begin_hit(kp, NULL, true);
+	kprobe_start_copy(kp->ainsn.insn, regs);
+	get_kprobe_ctlblk()->kprobe_status = KPROBE_REENTER;
+}
+
+static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs *regs,
+					      bool nested)
+{
+	kprobe_opcode_t *copy = NULL;
+	irqentry_state_t state;
+
+	kprobe_begin_hit(kp, regs, nested);
+	state = kprobe_enter_exception(regs);
+	if (likely(!kprobe_call_pre_handlers(kp, regs, nested))) {
+		copy = kprobe_run_insn(kp, regs);
+	} else {
+		/* From here on, an NMI unwinds with the ip that the handler has set. */
+		raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
+		regs->ip = kprobe_detoured_ip(regs->ip);
+	}
+	kprobe_leave_exception(regs, state);
+	if (unlikely(copy))
+		kprobe_start_copy(copy, regs);
+	else
+		kprobe_end_hit(nested);
+}
+
+/*
+ * Handlers rely on running one at a time on a CPU. A hit in an interrupt or NMI that
+ * interrupted a handler calls the handlers of probes that have opted in. A hit by the
+ * handler itself is skipped.
+ */
+static noinstr void kprobe_handle_nested_int3(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (kprobe_hit_from_above(0))
+		kprobe_handle_hit(kp, regs, true);
+	else
+		kprobe_skip_hit(kp, regs);
+}
+
+/* --------------------------------------------------------- after the copy */
+
+/*
+ * The instruction has run in its copy with IF clear. Set the registers as if it had
+ * run in place and call the post handlers, unless the hit was @skipped.
+ */
+static __always_inline void kprobe_complete_copy(struct kprobe *kp, struct pt_regs *regs,
+						 bool skipped)
+{
+	regs->ip = kprobe_next_insn(kp);
+	regs->flags |= raw_cpu_read(kprobe_ctlblk.saved_flags);
+	if (skipped || likely(!kprobe_post_handlers_divert(kp, regs)))
+		regs->ip = (unsigned long)READ_ONCE(kp->ainsn.next);
+}
+
+static noinline noinstr void kprobe_complete_copy_unwatched(struct pt_regs *regs)
+{
+	ct_nmi_enter();
+	kprobe_complete_copy(kprobe_running(), regs, false);
+	ct_nmi_exit();
+}
+
+/**
+ * kprobe_copy_done() - Call the post handlers after a copied instruction
+ * @regs: The registers after it, but for @ip and the interrupt flag.
+ *
+ * kprobe_post_stub calls this. Handlers must find the context of the breakpoint in
+ * which the pre handlers ran, at a fraction of its cost.
+ *
+ * Context: That of the probed code, with interrupts off.
+ */
+noinstr void kprobe_copy_done(struct pt_regs *regs)
+{
+	/* As the exception does: the interrupt flag may be another one for a while. */
+	bool irqs_on = lockdep_hardirqs_enabled();
+
+	__preempt_count_add(PREEMPT_OFFSET);
+	kprobe_begin_second_half();
+	lockdep_hardirqs_off(CALLER_ADDR0);
+	if (likely(kprobe_rcu_is_watching()))
+		kprobe_complete_copy(kprobe_running(), regs, false);
+	else
+		kprobe_complete_copy_unwatched(regs);
+	kprobe_end_hit(kprobe_hit_is_nested());
+	if (irqs_on) {
+		instrumentation_begin();
+		lockdep_hardirqs_on_prepare();
+		instrumentation_end();
+		lockdep_hardirqs_on(CALLER_ADDR0);
+	}
+	__preempt_count_sub(PREEMPT_OFFSET);
+}
+
+/* True if the trap at @addr is the one after the running copy. */
+static __always_inline bool is_kprobe_step_trap(const struct kprobe *running,
+						unsigned long addr)
+{
+	unsigned long copy;
+
+	if (!running || raw_cpu_read(kprobe_ctlblk.regs))
+		return false;
+	copy = addr - running->ainsn.size;
+	return copy == (unsigned long)running->ainsn.insn ||
+	       copy == (unsigned long)running->ainsn.post_insn;
+}
+
+static __always_inline void kprobe_handle_step_trap(struct kprobe *running,
+						    struct pt_regs *regs)
+{
+	irqentry_state_t state;
+
+	if (raw_cpu_read(kprobe_ctlblk.kprobe_status) == KPROBE_REENTER) {
+		kprobe_complete_copy(running, regs, true);
+	} else {
+		state = kprobe_enter_exception(regs);
+		kprobe_begin_second_half();
+		kprobe_complete_copy(running, regs, false);
+		kprobe_leave_exception(regs, state);
+	}
+	kprobe_end_hit(kprobe_hit_is_nested());
+}
+
+static __always_inline int kprobe_run_break_handlers(struct kprobe *running,
+						     struct pt_regs *regs)
+{
+	unsigned int context = raw_cpu_read(kprobe_context);
+	irqentry_state_t state;
+	int handled;
+
+	if (kprobe_hit_from_above(0))
+		return 0;
+	state = kprobe_enter_exception(regs);
+	instrumentation_begin();
+	handled = kprobe_break_handlers(running, regs);
+	instrumentation_end();
+	if (handled)
+		regs->ip = kprobe_detoured_ip(regs->ip);
+	kprobe_leave_exception(regs, state);
+	raw_cpu_write(kprobe_context, context);
+	return handled;
+}
+
+static noinstr int kprobe_handle_other_int3(struct kprobe *kp, struct pt_regs *regs)
+{
+	unsigned long addr = regs->ip - INT3_INSN_SIZE;
+	struct kprobe *running = kprobe_running();
+
+	if (kp) {
+		kprobe_handle_nested_int3(kp, regs);
+	} else if (is_kprobe_step_trap(running, addr)) {
+		kprobe_handle_step_trap(running, regs);
+	} else if (*(const u8 *)addr != INT3_INSN_OPCODE) {
+		/* The probe was removed after this CPU had fetched the breakpoint. */
+		regs->ip = addr;
+	} else {
+		return running && kprobe_run_break_handlers(running, regs);
+	}
+	return 1;
+}
+
+static __always_inline int kprobe_handle_int3(struct pt_regs *regs)
+{
+	struct kprobe *kp = kprobe_find((void *)(regs->ip - INT3_INSN_SIZE));
+
+	if (unlikely(!kp || kprobe_running()))
+		return kprobe_handle_other_int3(kp, regs);
+	kprobe_handle_hit(kp, regs, false);
+	return 1;
+}
+
+static noinline noinstr int kprobe_handle_int3_unwatched(struct pt_regs *regs)
+{
+	int handled;
+
+	ct_nmi_enter();
+	handled = kprobe_handle_int3(regs);
+	ct_nmi_exit();
+	return handled;
+}
+
+/**
+ * kprobe_int3_handler() - Handle a breakpoint of the kernel
+ * @regs: The registers, with @ip after the breakpoint.
+ *
+ * Context: The breakpoint exception, before anything else in it that may be probed.
+ * Return: 1 if the breakpoint was handled: execution continues at @regs->ip; 0 if
+ *	it does not belong to kprobes.
+ */
+noinstr int kprobe_int3_handler(struct pt_regs *regs)
+{
+	if (likely(kprobe_rcu_is_watching()))
+		return kprobe_handle_int3(regs);
+	return kprobe_handle_int3_unwatched(regs);
 }

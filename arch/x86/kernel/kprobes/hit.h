@@ -6,23 +6,9 @@
 #define _X86_KPROBES_HIT_H
 
 #include <linux/compiler.h>
-#include <linux/context_tracking.h>
 #include <linux/kprobes.h>
 #include <linux/kprobes_hit.h>
 #include <linux/preempt.h>
-
-/* rcu_is_watching_curr_cpu() in two instructions. TINY_RCU is always watching. */
-#ifdef CONFIG_CONTEXT_TRACKING_IDLE
-static __always_inline bool kprobe_rcu_is_watching(void)
-{
-	return raw_cpu_read(context_tracking.state.counter) & CT_RCU_WATCHING;
-}
-#else
-static __always_inline bool kprobe_rcu_is_watching(void)
-{
-	return true;
-}
-#endif
 
 kprobe_opcode_t *kprobe_boost_ip(const struct kprobe *p);
 
