@@ -146,7 +146,6 @@ int kprobe_detour_call(struct kprobe *called, struct pt_regs *regs);
 void kprobe_detour_counted(struct kprobe *kp);
 int kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs);
-void kprobe_detour_redirect(struct pt_regs *regs);
 void kprobe_detour_resched(void);
 unsigned long kprobe_detoured_ip(unsigned long ip);
 struct kprobe *kprobe_detour_insn_owner(unsigned long ip, unsigned long *sp);

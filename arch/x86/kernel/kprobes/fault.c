@@ -154,7 +154,7 @@ static bool __kprobes is_fault_handled(struct pt_regs *regs, int trapnr)
 	if (is_detour_fault_handled(regs, trapnr) ||
 	    (site && kprobe_call_fault_handlers(site, regs, trapnr)))
 		return true;
-	return running && running != site && !kprobe_hit_from_above(0) &&
+	return running && running != site && !kprobe_hit_from_above() &&
 	       !is_fault_of_emulation() && kprobe_call_fault_handlers(running, regs, trapnr);
 }
 
@@ -176,7 +176,7 @@ bool __kprobes kprobe_fixup_fault(struct pt_regs *regs, int trapnr)
 	move_slot_fault_to_text(regs);
 	if (likely(!is_fault_handled(regs, trapnr)))
 		return false;
-	regs->ip = kprobe_detoured_ip(regs->ip);
+	kprobe_detour_redirect(regs);
 	return true;
 }
 

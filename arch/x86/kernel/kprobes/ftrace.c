@@ -7,20 +7,7 @@
 #include <linux/preempt.h>
 #include <linux/ptrace.h>
 
-#include "detour.h"
 #include "hit.h"
-
-/* Returns where execution continues: @return_ip, unless a post handler has set ip. */
-static noinstr unsigned long
-kprobe_ftrace_run_post(struct kprobe *kp, struct pt_regs *regs, unsigned long return_ip)
-{
-	unsigned long next = (unsigned long)kp->addr + MCOUNT_INSN_SIZE;
-
-	regs->ip = next;
-	kprobe_begin_second_half();
-	kprobe_run_post_handlers(kp, regs);
-	return regs->ip == next ? return_ip : kprobe_detoured_ip(regs->ip);
-}
 
 /*
  * On x86-64 handlers must not change the stack pointer: ftrace returns by its own, while
@@ -34,10 +21,14 @@ static __always_inline void kprobe_ftrace_handle_hit(struct kprobe *kp,
 	/* Handlers find ip as after a breakpoint, however the probe is armed. */
 	regs->ip = (unsigned long)kp->addr + INT3_INSN_SIZE;
 	kprobe_begin_hit(kp, regs, nested);
-	if (unlikely(kprobe_call_pre_handlers(kp, regs, nested)))
-		return_ip = kprobe_detoured_ip(regs->ip);
-	else if (unlikely(site_of(kp)->has_post))
-		return_ip = kprobe_ftrace_run_post(kp, regs, return_ip);
+	if (unlikely(kprobe_call_pre_handlers(kp, regs, nested))) {
+		kprobe_detour_redirect(regs);
+		return_ip = regs->ip;
+	} else if (unlikely(site_of(kp)->has_post)) {
+		regs->ip = (unsigned long)kp->addr + MCOUNT_INSN_SIZE;
+		if (kprobe_run_post_handlers(kp, regs))
+			return_ip = regs->ip;
+	}
 	regs->ip = return_ip;
 	regs->sp = kprobe_ftrace_sp(regs);
 	kprobe_end_hit(nested);
@@ -49,15 +40,14 @@ static noinstr void kprobe_ftrace_other_hit(unsigned long ip,
 					    struct pt_regs *regs)
 {
 	struct kprobe *kp = kprobe_find((void *)ip);
+	bool nested = kprobe_running();
 
 	if (!kp || site_of(kp)->ops != ops)
 		return;
-	if (!kprobe_running())
-		kprobe_ftrace_handle_hit(kp, regs, false);
-	else if (kprobe_hit_from_above(0))
-		kprobe_ftrace_handle_hit(kp, regs, true);
-	else
+	if (nested && !kprobe_hit_from_above())
 		kprobes_inc_nmissed_count(kp);
+	else
+		kprobe_ftrace_handle_hit(kp, regs, nested);
 }
 
 /**

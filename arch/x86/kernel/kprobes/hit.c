@@ -97,16 +97,17 @@ static __always_inline void kprobe_leave_exception(struct pt_regs *regs, irqentr
 	irqentry_nmi_exit(regs, state);
 }
 
-/* Return from the breakpoint to a copy that ends in kprobe_copy_done() or a trap. */
-static __always_inline void kprobe_start_copy(kprobe_opcode_t *copy, struct pt_regs *regs)
+static __always_inline unsigned long kprobe_next_insn(const struct kprobe *kp)
 {
-	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
+	return (unsigned long)kp->addr + kp->ainsn.size;
+}
 
-	kcb->regs = NULL;
-	kcb->saved_flags = regs->flags & X86_EFLAGS_IF;
-	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
-	regs->flags &= ~X86_EFLAGS_IF;
-	regs->ip = (unsigned long)copy;
+/* After an instruction that did not branch, continue at its successor or its copy. */
+static __always_inline void kprobe_resume_after_insn(struct kprobe *kp,
+						     struct pt_regs *regs)
+{
+	if (regs->ip == kprobe_next_insn(kp))
+		regs->ip = (unsigned long)READ_ONCE(kp->ainsn.next);
 }
 
 /*
@@ -129,28 +130,6 @@ static __always_inline bool kprobe_emulate(struct kprobe *kp, struct pt_regs *re
 	return false;
 }
 
-static __always_inline unsigned long kprobe_next_insn(const struct kprobe *kp)
-{
-	return (unsigned long)kp->addr + kp->ainsn.size;
-}
-
-/* After an instruction that did not branch, continue at its successor or its copy. */
-static __always_inline void kprobe_resume_after_insn(struct kprobe *kp,
-						     struct pt_regs *regs)
-{
-	if (regs->ip == kprobe_next_insn(kp))
-		regs->ip = (unsigned long)READ_ONCE(kp->ainsn.next);
-}
-
-/* Skip or emulate the instruction. Returns false if its copy is run instead, to fault. */
-static __always_inline bool kprobe_run_in_place(struct kprobe *kp, struct pt_regs *regs)
-{
-	if (kp->ainsn.run != INSN_RUN_SKIP)
-		return kprobe_emulate(kp, regs, false);
-	regs->ip = kprobe_next_insn(kp);
-	return true;
-}
-
 /* Run the instruction without another trap, for a hit that may have been @skipped. */
 static __always_inline void kprobe_run_without_trap(struct kprobe *kp, struct pt_regs *regs,
 						    bool skipped)
@@ -166,19 +145,38 @@ static __always_inline void kprobe_run_without_trap(struct kprobe *kp, struct pt
 }
 
 /*
- * Call the post handlers with @regs->ip after the instruction. Returns true if one of
- * them has changed it, and so where execution continues.
+ * A handler has set ip. If a jump displaces the instruction there, continue at its copy.
+ * Detours call this, too.
+ */
+noinstr void kprobe_detour_redirect(struct pt_regs *regs)
+{
+	regs->ip = kprobe_detoured_ip(regs->ip);
+}
+
+/*
+ * Begin the second half of a hit: call the post handlers of the probes whose pre handlers
+ * were called, with @regs->ip after the instruction. The instruction may have changed the
+ * context level: post handlers hit probes on the level that it has left. Returns true if a
+ * handler has changed ip, and so where execution continues.
  */
 static __always_inline bool kprobe_post_handlers_divert(struct kprobe *kp,
 							struct pt_regs *regs)
 {
 	unsigned long ip = regs->ip;
 
-	kprobe_run_post_handlers(kp, regs);
+	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
+	raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
+	kprobe_call_post_handlers(kp, regs, kprobe_hit_is_nested());
 	if (likely(regs->ip == ip))
 		return false;
-	regs->ip = kprobe_detoured_ip(regs->ip);
+	kprobe_detour_redirect(regs);
 	return true;
+}
+
+/* kprobe_post_handlers_divert(), for other paths of a hit */
+noinstr bool kprobe_run_post_handlers(struct kprobe *kp, struct pt_regs *regs)
+{
+	return kprobe_post_handlers_divert(kp, regs);
 }
 
 /*
@@ -189,11 +187,14 @@ static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs
 {
 	if (unlikely(kp->ainsn.run == INSN_RUN_BOOST)) {
 		kprobe_run_without_trap(kp, regs, false);
-	} else if (kprobe_run_in_place(kp, regs)) {
-		kprobe_begin_second_half();
-		if (!kprobe_post_handlers_divert(kp, regs))
-			kprobe_resume_after_insn(kp, regs);
+		return;
 	}
+	if (kp->ainsn.run == INSN_RUN_SKIP)
+		regs->ip = kprobe_next_insn(kp);
+	else if (!kprobe_emulate(kp, regs, false))
+		return;
+	if (!kprobe_post_handlers_divert(kp, regs))
+		kprobe_resume_after_insn(kp, regs);
 }
 
 /* Run the instruction, or return the copy that is to be started at the exception's end. */
@@ -215,18 +216,16 @@ static __always_inline kprobe_opcode_t *kprobe_run_insn(struct kprobe *kp, struc
 	return NULL;
 }
 
-/* Run the instruction without calling handlers, and count the miss. */
-static noinstr void kprobe_skip_hit(struct kprobe *kp, struct pt_regs *regs)
+/* Return from the breakpoint to a copy that ends in kprobe_copy_done() or a trap. */
+static __always_inline void kprobe_start_copy(kprobe_opcode_t *copy, struct pt_regs *regs)
 {
-	regs->ip = (unsigned long)kp->addr;	/* an NMI unwinds from there */
-	kprobes_inc_nmissed_count(kp);
-	if (kp->ainsn.run != INSN_RUN_STEP) {
-		kprobe_run_without_trap(kp, regs, true);
-		return;
-	}
-	kprobe_begin_hit(kp, NULL, true);
-	kprobe_start_copy(kp->ainsn.insn, regs);
-	get_kprobe_ctlblk()->kprobe_status = KPROBE_REENTER;
+	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
+
+	kcb->regs = NULL;
+	kcb->saved_flags = regs->flags & X86_EFLAGS_IF;
+	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
+	regs->flags &= ~X86_EFLAGS_IF;
+	regs->ip = (unsigned long)copy;
 }
 
 static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs *regs,
@@ -242,7 +241,7 @@ static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs 
 	} else {
 		/* From here on, an NMI unwinds with the ip that the handler has set. */
 		raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
-		regs->ip = kprobe_detoured_ip(regs->ip);
+		kprobe_detour_redirect(regs);
 	}
 	kprobe_leave_exception(regs, state);
 	if (unlikely(copy))
@@ -251,17 +250,18 @@ static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs 
 		kprobe_end_hit(nested);
 }
 
-/*
- * Handlers rely on running one at a time on a CPU. A hit in an interrupt or NMI that
- * interrupted a handler calls the handlers of probes that have opted in. A hit by the
- * handler itself is skipped.
- */
-static noinstr void kprobe_handle_nested_int3(struct kprobe *kp, struct pt_regs *regs)
+/* Run the instruction without calling handlers, and count the miss. */
+static noinstr void kprobe_skip_hit(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (kprobe_hit_from_above(0))
-		kprobe_handle_hit(kp, regs, true);
-	else
-		kprobe_skip_hit(kp, regs);
+	regs->ip = (unsigned long)kp->addr;	/* an NMI unwinds from there */
+	kprobes_inc_nmissed_count(kp);
+	if (kp->ainsn.run != INSN_RUN_STEP) {
+		kprobe_run_without_trap(kp, regs, true);
+		return;
+	}
+	kprobe_begin_hit(kp, NULL, true);
+	kprobe_start_copy(kp->ainsn.insn, regs);
+	get_kprobe_ctlblk()->kprobe_status = KPROBE_REENTER;
 }
 
 /* --------------------------------------------------------- after the copy */
@@ -301,7 +301,6 @@ noinstr void kprobe_copy_done(struct pt_regs *regs)
 	bool irqs_on = lockdep_hardirqs_enabled();
 
 	__preempt_count_add(PREEMPT_OFFSET);
-	kprobe_begin_second_half();
 	lockdep_hardirqs_off(CALLER_ADDR0);
 	if (likely(kprobe_rcu_is_watching()))
 		kprobe_complete_copy(kprobe_running(), regs, false);
@@ -339,7 +338,6 @@ static __always_inline void kprobe_handle_step_trap(struct kprobe *running,
 		kprobe_complete_copy(running, regs, true);
 	} else {
 		state = kprobe_enter_exception(regs);
-		kprobe_begin_second_half();
 		kprobe_complete_copy(running, regs, false);
 		kprobe_leave_exception(regs, state);
 	}
@@ -353,26 +351,33 @@ static __always_inline int kprobe_run_break_handlers(struct kprobe *running,
 	irqentry_state_t state;
 	int handled;
 
-	if (kprobe_hit_from_above(0))
+	if (kprobe_hit_from_above())
 		return 0;
 	state = kprobe_enter_exception(regs);
 	instrumentation_begin();
 	handled = kprobe_break_handlers(running, regs);
 	instrumentation_end();
 	if (handled)
-		regs->ip = kprobe_detoured_ip(regs->ip);
+		kprobe_detour_redirect(regs);
 	kprobe_leave_exception(regs, state);
 	raw_cpu_write(kprobe_context, context);
 	return handled;
 }
 
+/*
+ * Handlers rely on running one at a time on a CPU. A hit in an interrupt or NMI that
+ * interrupted a handler calls the handlers of probes that have opted in. A hit by the
+ * handler itself is skipped.
+ */
 static noinstr int kprobe_handle_other_int3(struct kprobe *kp, struct pt_regs *regs)
 {
 	unsigned long addr = regs->ip - INT3_INSN_SIZE;
 	struct kprobe *running = kprobe_running();
 
-	if (kp) {
-		kprobe_handle_nested_int3(kp, regs);
+	if (kp && kprobe_hit_from_above()) {
+		kprobe_handle_hit(kp, regs, true);
+	} else if (kp) {
+		kprobe_skip_hit(kp, regs);
 	} else if (is_kprobe_step_trap(running, addr)) {
 		kprobe_handle_step_trap(running, regs);
 	} else if (*(const u8 *)addr != INT3_INSN_OPCODE) {
@@ -384,22 +389,13 @@ static noinstr int kprobe_handle_other_int3(struct kprobe *kp, struct pt_regs *r
 	return 1;
 }
 
-static __always_inline int kprobe_handle_int3(struct pt_regs *regs)
-{
-	struct kprobe *kp = kprobe_find((void *)(regs->ip - INT3_INSN_SIZE));
-
-	if (unlikely(!kp || kprobe_running()))
-		return kprobe_handle_other_int3(kp, regs);
-	kprobe_handle_hit(kp, regs, false);
-	return 1;
-}
-
+/* Apart, since the handler would need a stack slot. */
 static noinline noinstr int kprobe_handle_int3_unwatched(struct pt_regs *regs)
 {
 	int handled;
 
 	ct_nmi_enter();
-	handled = kprobe_handle_int3(regs);
+	handled = kprobe_int3_handler(regs);
 	ct_nmi_exit();
 	return handled;
 }
@@ -414,7 +410,13 @@ static noinline noinstr int kprobe_handle_int3_unwatched(struct pt_regs *regs)
  */
 noinstr int kprobe_int3_handler(struct pt_regs *regs)
 {
-	if (likely(kprobe_rcu_is_watching()))
-		return kprobe_handle_int3(regs);
-	return kprobe_handle_int3_unwatched(regs);
+	struct kprobe *kp;
+
+	if (unlikely(!kprobe_rcu_is_watching()))
+		return kprobe_handle_int3_unwatched(regs);
+	kp = kprobe_find((void *)(regs->ip - INT3_INSN_SIZE));
+	if (unlikely(!kp || kprobe_running()))
+		return kprobe_handle_other_int3(kp, regs);
+	kprobe_handle_hit(kp, regs, false);
+	return 1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a hit does on every path: begin, call handlers and end
+ * What a hit does on every path: begin and end
  */
 #ifndef _X86_KPROBES_HIT_H
 #define _X86_KPROBES_HIT_H
@@ -19,6 +19,8 @@ void kretprobe_returned(struct pt_regs *regs);
 
 noinstr void kprobe_save_hit(void);
 noinstr void kprobe_restore_hit(void);
+noinstr bool kprobe_run_post_handlers(struct kprobe *kp, struct pt_regs *regs);
+noinstr void kprobe_detour_redirect(struct pt_regs *regs);
 
 /*
  * Make @kp the running kprobe of this CPU; its handlers see @regs. The hit is @nested if
@@ -39,23 +41,6 @@ static __always_inline void kprobe_begin_hit(struct kprobe *kp, struct pt_regs *
 /* Stands for the registers from the end of the instruction on: their ip is the real one. */
 #define POST_HANDLERS_REGS	((struct pt_regs *)-1L)
 
-/*
- * Begin the second half of a hit of kprobe_begin_hit(). The instruction may have changed the
- * context level: post handlers hit probes on the level that it has left.
- */
-static __always_inline void kprobe_begin_second_half(void)
-{
-	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
-}
-
-/* Call the post handlers of the probes whose pre handlers were called. */
-static __always_inline void kprobe_run_post_handlers(struct kprobe *kp,
-						     struct pt_regs *regs)
-{
-	raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
-	kprobe_call_post_handlers(kp, regs, kprobe_hit_is_nested());
-}
-
 static __always_inline void kprobe_end_hit(bool nested)
 {
 	if (nested)
@@ -64,10 +49,10 @@ static __always_inline void kprobe_end_hit(bool nested)
 		reset_current_kprobe();
 }
 
-/* True if this context without @own is above that of the running handler. */
-static __always_inline bool kprobe_hit_from_above(unsigned int own)
+/* True if this context is above that of the running handler. */
+static __always_inline bool kprobe_hit_from_above(void)
 {
-	return kprobe_context_level(preempt_count() - own) >
+	return kprobe_context_level(preempt_count()) >
 	       kprobe_context_level(raw_cpu_read(kprobe_context));
 }
 

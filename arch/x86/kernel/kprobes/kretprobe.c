@@ -36,7 +36,7 @@ static __always_inline void kretprobe_call_or_miss(struct kretprobe *rp,
 
 	if (!handler)
 		return;
-	if (nested && !kprobe_hit_from_above(0))
+	if (nested && !kprobe_hit_from_above())
 		kretprobe_count_miss(rp);
 	else
 		kretprobe_call_handler(rp, handler, ri, regs, nested);

@@ -65,7 +65,7 @@ EXPORT_SYMBOL_IF_KUNIT(search_exception_tables);
  * @regs: The registers.
  *
  * Detours call this if a hit of the site calls another handler than the one that the detour
- * was made for, or if another hit is under way, see kprobe_handle_nested_int3().
+ * was made for, or if another hit is under way, see kprobe_handle_other_int3().
  *
  * Context: That of the probed code, with preemption off.
  * Return: DETOUR_HANDLED, DETOUR_CHANGED or DETOUR_SKIPPED.
@@ -75,7 +75,7 @@ int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
 	bool nested = kprobe_running();
 	int changed;
 
-	if (nested && !kprobe_hit_from_above(0)) {
+	if (nested && !kprobe_hit_from_above()) {
 		kprobes_inc_nmissed_count(kp);
 		return DETOUR_SKIPPED;
 	}
@@ -102,7 +102,6 @@ void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs)
 {
 	bool nested = kprobe_running();
 
-	/* As kprobe_begin_second_half() does, but the first half has ended the hit. */
 	kprobe_begin_hit(kp, POST_HANDLERS_REGS, nested);
 	kprobe_run_post_handlers(kp, regs);
 	kprobe_end_hit(nested);
@@ -205,12 +204,6 @@ noinstr unsigned long kprobe_detoured_ip(unsigned long ip)
 			return (unsigned long)detour_first_copy(op) + op->copies[pos - 1];
 	}
 	return ip;
-}
-
-/* Called by detours when a handler has set @regs->ip. */
-noinstr void kprobe_detour_redirect(struct pt_regs *regs)
-{
-	regs->ip = kprobe_detoured_ip(regs->ip);
 }
 
 #ifdef CONFIG_PREEMPTION
