@@ -104,8 +104,9 @@ static bool site_has_idle_claim(const struct kprobe_site *site, const struct ftr
 	return site->claimed && !site->has_post;
 }
 
+/* Disarming cannot fail: it waits for memory, as @gfp says. */
 static struct site_ips *
-kprobe_ftrace_collect_ips(struct list_head *batch, const struct ftrace_ops *ops,
+kprobe_ftrace_collect_ips(struct list_head *batch, const struct ftrace_ops *ops, gfp_t gfp,
 			  bool (*wanted)(const struct kprobe_site *site,
 					 const struct ftrace_ops *ops))
 {
@@ -115,7 +116,7 @@ kprobe_ftrace_collect_ips(struct list_head *batch, const struct ftrace_ops *ops,
 
 	list_for_each_entry(site, batch, batch)
 		count += wanted(site, ops);
-	set = kvmalloc(struct_size(set, ip, count), GFP_KERNEL | __GFP_NOWARN);
+	set = kvmalloc(struct_size(set, ip, count), gfp | __GFP_NOWARN);
 	if (!set)
 		return NULL;
 	set->count = 0;
@@ -202,26 +203,21 @@ static int kprobe_ftrace_add_ips(struct ftrace_ops *ops, struct site_ips *set)
 }
 
 /* Only an ftrace that has shut down refuses that: the filter has the anchor, too. */
-static void kprobe_ftrace_remove_ips(struct ftrace_ops *ops, unsigned long *ip, unsigned int n)
+static void kprobe_ftrace_remove_ips(struct ftrace_ops *ops, struct site_ips *set)
 {
 	unsigned int *count = ops_count(ops);
 	int err;
 
-	if (!n || READ_ONCE(kprobe_ftrace_disabled))
+	if (!set->count || READ_ONCE(kprobe_ftrace_disabled))
 		return;
-	*count -= n;
+	*count -= set->count;
 	if (!*count && ops == &ipmodify_ops)
 		err = unregister_ftrace_function(ops);
 	else
-		err = ftrace_set_filter_ips(ops, ip, n, 1, 0);
+		err = ftrace_set_filter_ips(ops, set->ip, set->count, 1, 0);
 	WARN_ON_ONCE(err && !READ_ONCE(kprobe_ftrace_disabled));
 	if (!*count && ops == &plain_ops)
 		mod_delayed_work(system_wq, &idle_work, IDLE_TIME);
-}
-
-static void kprobe_ftrace_remove_set(struct ftrace_ops *ops, struct site_ips *set)
-{
-	kprobe_ftrace_remove_ips(ops, set->ip, set->count);
 }
 
 static void sites_set_ops(struct list_head *batch)
@@ -248,9 +244,9 @@ static void sites_set_ops(struct list_head *batch)
 int ftrace_arm_sites(struct list_head *batch)
 {
 	struct site_ips *plain_in __free(kvfree) =
-		kprobe_ftrace_collect_ips(batch, &plain_ops, site_joins_ops);
+		kprobe_ftrace_collect_ips(batch, &plain_ops, GFP_KERNEL, site_joins_ops);
 	struct site_ips *ipmodify_in __free(kvfree) =
-		kprobe_ftrace_collect_ips(batch, &ipmodify_ops, site_joins_ops);
+		kprobe_ftrace_collect_ips(batch, &ipmodify_ops, GFP_KERNEL, site_joins_ops);
 	int err;
 
 	lockdep_assert_held(&kprobe_mutex);
@@ -262,7 +258,7 @@ int ftrace_arm_sites(struct list_head *batch)
 		return err;
 	err = kprobe_ftrace_add_ips(&ipmodify_ops, ipmodify_in);
 	if (err) {
-		kprobe_ftrace_remove_set(&plain_ops, plain_in);
+		kprobe_ftrace_remove_ips(&plain_ops, plain_in);
 		return err;
 	}
 	sites_set_ops(batch);
@@ -273,42 +269,31 @@ int ftrace_arm_sites(struct list_head *batch)
  * ftrace_relax_sites() - Release claims that are no longer needed
  * @batch: Sites of all kinds.
  *
- * A site that was armed with IPMODIFY excludes rivals until it is disarmed. Without memory
- * a claim stays until then, too.
+ * A site that was armed with IPMODIFY excludes rivals until it is disarmed.
  *
  * Context: Process context, kprobe_mutex held.
  */
 void ftrace_relax_sites(struct list_head *batch)
 {
-	struct site_ips *set __free(kvfree) = kprobe_ftrace_collect_ips(batch, &ipmodify_ops,
-							  site_has_idle_claim);
+	struct site_ips *set __free(kvfree) =
+		kprobe_ftrace_collect_ips(batch, &ipmodify_ops, GFP_KERNEL | __GFP_NOFAIL,
+					  site_has_idle_claim);
 	struct kprobe_site *site;
 
 	lockdep_assert_held(&kprobe_mutex);
-	if (!set)
-		return;
+	kprobe_ftrace_remove_ips(&ipmodify_ops, set);
 	list_for_each_entry(site, batch, batch)
 		if (site_has_idle_claim(site, &ipmodify_ops))
 			site->claimed = false;
-	kprobe_ftrace_remove_set(&ipmodify_ops, set);
 }
 
 static void kprobe_ftrace_disarm(struct list_head *batch, struct ftrace_ops *ops)
 {
 	struct site_ips *set __free(kvfree) =
-		kprobe_ftrace_collect_ips(batch, ops, site_belongs_to_ops);
-	struct kprobe_site *site;
-	unsigned long ip;
+		kprobe_ftrace_collect_ips(batch, ops, GFP_KERNEL | __GFP_NOFAIL,
+					  site_belongs_to_ops);
 
-	if (set) {
-		kprobe_ftrace_remove_set(ops, set);
-		return;
-	}
-	list_for_each_entry(site, batch, batch) {
-		ip = site_addr(site);
-		if (site_belongs_to_ops(site, ops))
-			kprobe_ftrace_remove_ips(ops, &ip, 1);
-	}
+	kprobe_ftrace_remove_ips(ops, set);
 }
 
 /**
