@@ -11,20 +11,10 @@
 
 #include "detour.h"
 #include "emulate.h"
-#include "fault.h"
 #include "hit.h"
 #include "insn.h"
 
-/**
- * kprobe_slot_original_ip() - Map an address in a slot to the text
- * @owner: The probe that the slot belongs to.
- * @ip: The address.
- *
- * Context: Any.
- * Return: The address of the displaced instruction if @ip is in its copy, else of the next
- *	instruction.
- */
-unsigned long kprobe_slot_original_ip(const struct kprobe *owner, unsigned long ip)
+static unsigned long kprobe_slot_original_ip(const struct kprobe *owner, unsigned long ip)
 {
 	const struct arch_specific_insn *ainsn = &owner->ainsn;
 	unsigned long copy = (unsigned long)ainsn->insn;
@@ -39,7 +29,8 @@ unsigned long kprobe_slot_original_ip(const struct kprobe *owner, unsigned long 
  * @ip: The address.
  *
  * Context: Any in which RCU is watching.
- * Return: See kprobe_slot_original_ip(); @ip if it is in no slot.
+ * Return: The address of the displaced instruction if @ip is in its copy, of the next one if
+ *	it is after the copy in the slot; @ip if it is in no slot.
  */
 unsigned long kprobe_original_ip(unsigned long ip)
 {
@@ -79,12 +70,6 @@ static void __kprobes move_slot_fault_to_text(struct pt_regs *regs)
 /* preempt_count() of the running fault handler and KPROBE_CONTEXT_SET, or 0. */
 static DEFINE_PER_CPU(unsigned int, fault_context);
 
-/* True if a fault handler has caused this fault itself: it gets no other one. */
-static bool __kprobes is_fault_of_fault_handler(void)
-{
-	return kprobe_is_in_context(raw_cpu_read(fault_context));
-}
-
 /* Call the fault handlers of @kp, a site or a return probe's. They run as a hit does. */
 static bool __kprobes kprobe_call_fault_handlers(struct kprobe *kp, struct pt_regs *regs,
 						 int trapnr)
@@ -93,7 +78,8 @@ static bool __kprobes kprobe_call_fault_handlers(struct kprobe *kp, struct pt_re
 	bool outermost = !kprobe_running();
 	bool handled;
 
-	if (is_fault_of_fault_handler())
+	/* A fault that a fault handler has caused gets no other one. */
+	if (kprobe_is_in_context(outer))
 		return false;
 	raw_cpu_write(fault_context, preempt_count() | KPROBE_CONTEXT_SET);
 	if (outermost)
@@ -129,9 +115,7 @@ static struct kprobe *__kprobes armed_site_at(unsigned long ip)
 {
 	struct kprobe *kp = get_kprobe((void *)ip);
 
-	if (!kp)
-		return NULL;
-	switch (READ_ONCE(site_of(kp)->state)) {
+	switch (kp ? READ_ONCE(site_of(kp)->state) : SITE_GONE) {
 	case SITE_ARMED:
 	case SITE_OPTIMIZING:
 	case SITE_JUMP:

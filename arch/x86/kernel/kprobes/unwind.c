@@ -14,7 +14,6 @@
 #include <asm/sections.h>
 
 #include "detour.h"
-#include "fault.h"
 #include "hit.h"
 #include "relay.h"
 #include "unwind.h"
