@@ -159,14 +159,11 @@ static __always_inline unsigned long kprobe_hash(const struct kprobe_table *tabl
 	return ((unsigned long)addr * GOLDEN_RATIO_PRIME) >> table->shift;
 }
 
-struct kprobe *kprobe_find_further(const void *addr);
+struct kprobe *kprobe_find_further(const struct kprobe_table *table, unsigned long i,
+				   const void *addr);
 
-/*
- * kprobe_find_near() - The site at an address, if it is in its first or second slot
- *
- * Otherwise any other content of a slot, which may be no site: compare its address.
- */
-static __always_inline struct kprobe *kprobe_find_near(const void *addr)
+/* kprobe_find() - Inline get_kprobe() */
+static __always_inline struct kprobe *kprobe_find(const void *addr)
 {
 	const struct kprobe_table *table = rcu_dereference_raw(kprobe_sites);
 	unsigned long i = kprobe_hash(table, addr);
@@ -175,17 +172,9 @@ static __always_inline struct kprobe *kprobe_find_near(const void *addr)
 	if (unlikely(kp->addr != addr)) {
 		smp_rmb();	/* see site_table_insert() */
 		kp = rcu_dereference_raw(table->slot[i + 1]);
+		if (unlikely(kp->addr != addr))
+			return kprobe_find_further(table, i + 2, addr);
 	}
-	return kp;
-}
-
-/* kprobe_find() - Inline get_kprobe() */
-static __always_inline struct kprobe *kprobe_find(const void *addr)
-{
-	struct kprobe *kp = kprobe_find_near(addr);
-
-	if (unlikely(kp->addr != addr))
-		return kprobe_find_further(addr);
 	/* Never NULL: tell the compiler, which does not infer it from the access. */
 	if (!kp)
 		__builtin_unreachable();

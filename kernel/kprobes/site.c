@@ -85,15 +85,16 @@ EXPORT_SYMBOL_IF_KUNIT(get_kprobe);
 
 /**
  * kprobe_find_further() - Find the site at an address that is not in its first slots
+ * @table: The hash.
+ * @i: The slot after them.
  * @addr: The address.
  *
  * Context: See get_kprobe().
  * Return: The site's struct kprobe, or NULL.
  */
-noinstr struct kprobe *kprobe_find_further(const void *addr)
+noinstr struct kprobe *kprobe_find_further(const struct kprobe_table *table, unsigned long i,
+					   const void *addr)
 {
-	const struct kprobe_table *table = rcu_dereference_raw(kprobe_sites);
-	unsigned long i = kprobe_hash(table, addr) + 2;
 	struct kprobe *kp;
 
 	for (;; i++) {

@@ -34,20 +34,13 @@ static __always_inline void kprobe_ftrace_handle_hit(struct kprobe *kp,
 	kprobe_end_hit(nested);
 }
 
-/* Handle nested hits and sites outside their first hash slots; ignore other ops. */
-static noinstr void kprobe_ftrace_other_hit(unsigned long ip,
-					    const struct ftrace_ops *ops,
-					    struct pt_regs *regs)
+/* Handle a hit in another one, which is skipped unless it comes from above. */
+static noinstr void kprobe_ftrace_nested_hit(struct kprobe *kp, struct pt_regs *regs)
 {
-	struct kprobe *kp = kprobe_find((void *)ip);
-	bool nested = kprobe_running();
-
-	if (!kp || site_of(kp)->ops != ops)
-		return;
-	if (nested && !kprobe_hit_from_above())
-		kprobes_inc_nmissed_count(kp);
+	if (kprobe_hit_from_above())
+		kprobe_ftrace_handle_hit(kp, regs, true);
 	else
-		kprobe_ftrace_handle_hit(kp, regs, nested);
+		kprobes_inc_nmissed_count(kp);
 }
 
 /**
@@ -72,11 +65,13 @@ noinstr void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 	struct kprobe *kp;
 
 	preempt_disable_notrace();
-	kp = kprobe_find_near((void *)ip);
-	if (likely(kp->addr == (void *)ip && site_of(kp)->ops == ops && !kprobe_running()))
-		kprobe_ftrace_handle_hit(kp, regs, false);
-	else
-		kprobe_ftrace_other_hit(ip, ops, regs);
+	kp = kprobe_find((void *)ip);
+	if (likely(kp && site_of(kp)->ops == ops)) {
+		if (likely(!kprobe_running()))
+			kprobe_ftrace_handle_hit(kp, regs, false);
+		else
+			kprobe_ftrace_nested_hit(kp, regs);
+	}
 	preempt_enable_notrace();
 }
 
