@@ -152,10 +152,10 @@ noinstr void kprobes_inc_nmissed_count(struct kprobe *p)
 {
 	struct kprobe *probe;
 
-	if (kprobe_running() == &kprobe_busy_probe)
-		raw_atomic_inc(&site_of(p)->missed_busy);
-	else
+	if (kprobe_running() != &kprobe_busy_probe)
 		kprobe_count_miss(p);
+	else
+		raw_atomic_inc(&site_of(p)->missed_busy);
 	list_for_each_entry_lockless(probe, &p->list, list)
 		if (!kprobe_disabled(probe))
 			kprobe_count_miss(probe);

@@ -71,7 +71,7 @@ static int kprobe_make_slot(struct kprobe *p, const struct insn *insn, const voi
 		__text_gen_insn(code + len, JMP32_INSN_OPCODE, slot + len, next,
 				JMP32_INSN_SIZE);
 	kprobe_write_text(slot, code, sizeof(code), 0);
-	/* The site may be armed already. Pairs with the READ_ONCE() in kprobe_run_insn(). */
+	/* The site may be armed already. Pairs with the READ_ONCE() in kprobe_run_or_copy(). */
 	WRITE_ONCE(*result, slot);
 	return 0;
 }

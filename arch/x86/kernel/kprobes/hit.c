@@ -197,15 +197,15 @@ static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs
 		kprobe_resume_after_insn(kp, regs);
 }
 
-/* Run the instruction, or return the copy that is to be started at the exception's end. */
-static __always_inline kprobe_opcode_t *kprobe_run_insn(struct kprobe *kp, struct pt_regs *regs)
+/*
+ * Run an instruction that has post handlers or is stepped, or return the copy that is to be
+ * started at the exception's end.
+ */
+static __always_inline kprobe_opcode_t *kprobe_run_or_copy(struct kprobe *kp,
+							   struct pt_regs *regs)
 {
 	kprobe_opcode_t *post_insn;
 
-	if (likely(!site_of(kp)->has_post && kp->ainsn.run != INSN_RUN_STEP)) {
-		kprobe_run_without_trap(kp, regs, false);
-		return NULL;
-	}
 	barrier();	/* the copy was there before has_post was set */
 	post_insn = READ_ONCE(kp->ainsn.post_insn);
 	if (post_insn)
@@ -233,11 +233,15 @@ static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs 
 {
 	kprobe_opcode_t *copy = NULL;
 	irqentry_state_t state;
+	bool changed;
 
 	kprobe_begin_hit(kp, regs, nested);
 	state = kprobe_enter_exception(regs);
-	if (likely(!kprobe_call_pre_handlers(kp, regs, nested))) {
-		copy = kprobe_run_insn(kp, regs);
+	changed = kprobe_call_pre_handlers(kp, regs, nested);
+	if (likely(!changed && !site_of(kp)->has_post && kp->ainsn.run != INSN_RUN_STEP)) {
+		kprobe_run_without_trap(kp, regs, false);
+	} else if (likely(!changed)) {
+		copy = kprobe_run_or_copy(kp, regs);
 	} else {
 		/* From here on, an NMI unwinds with the ip that the handler has set. */
 		raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
@@ -259,7 +263,8 @@ static noinstr void kprobe_skip_hit(struct kprobe *kp, struct pt_regs *regs)
 		kprobe_run_without_trap(kp, regs, true);
 		return;
 	}
-	kprobe_begin_hit(kp, NULL, true);
+	kprobe_save_hit();
+	raw_cpu_write(current_kprobe, kp);
 	kprobe_start_copy(kp->ainsn.insn, regs);
 	get_kprobe_ctlblk()->kprobe_status = KPROBE_REENTER;
 }
