@@ -27,19 +27,21 @@ struct notifier_block;
 
 DECLARE_PER_CPU(struct kprobe_ctlblk, kprobe_ctlblk);
 
-/* preempt_count() at the start of the running handler, for kprobe_context_level(). */
+/* preempt_count() at the start of the running handler, for kprobe_is_above(). */
 DECLARE_PER_CPU(unsigned int, kprobe_context);
 
 /*
- * kprobe_context_level() - Extract the context level from a preempt_count()
+ * kprobe_is_above() - Check that this context has interrupted what ran at a preempt_count()
  *
- * Levels compare like contexts: a hit that interrupted a handler has a higher level
+ * Context levels compare like contexts: a hit that interrupted a handler has a higher level
  * than the handler, and a hit that the handler caused has the same level. Inside a
  * breakpoint exception, which counts as an NMI, it is the level of the exception.
  */
-static __always_inline unsigned int kprobe_context_level(unsigned int count)
+static __always_inline bool kprobe_is_above(unsigned int count)
 {
-	return count & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET);
+	const unsigned int level = NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET;
+
+	return (preempt_count() & level) > (count & level);
 }
 
 /* No bit of preempt_count(), which may be 0 */
@@ -52,7 +54,7 @@ static __always_inline unsigned int kprobe_context_level(unsigned int count)
  */
 static __always_inline bool kprobe_is_in_context(unsigned int count)
 {
-	return count && kprobe_context_level(preempt_count()) <= kprobe_context_level(count);
+	return count && !kprobe_is_above(count);
 }
 
 /* reset_current_kprobe() - Mark that this CPU no longer handles a hit */

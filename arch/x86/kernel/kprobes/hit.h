@@ -52,8 +52,7 @@ static __always_inline void kprobe_end_hit(bool nested)
 /* True if this context is above that of the running handler. */
 static __always_inline bool kprobe_hit_from_above(void)
 {
-	return kprobe_context_level(preempt_count()) >
-	       kprobe_context_level(raw_cpu_read(kprobe_context));
+	return kprobe_is_above(raw_cpu_read(kprobe_context));
 }
 
 #endif /* _X86_KPROBES_HIT_H */
