@@ -60,20 +60,38 @@ void kprobe_ftrace_kill(void)
 	WRITE_ONCE(kprobe_ftrace_disabled, true);
 }
 
-static struct ftrace_ops *site_wanted_ops(const struct kprobe_site *site)
+/* The ops that the site is armed with, or will be. */
+static struct ftrace_ops *site_ops(const struct kprobe_site *site)
 {
-	return site->has_post ? &ipmodify_ops : &plain_ops;
+	return site->ops ?: site->has_post ? &ipmodify_ops : &plain_ops;
 }
 
-static bool site_needs_claim(const struct kprobe_site *site)
+/* Is the address in the filter of @ops? */
+static bool site_has_ops(const struct kprobe_site *site, const struct ftrace_ops *ops)
 {
-	return site->has_post && site->ops == &plain_ops && !site->claimed;
+	return ops == site->ops || (site->claimed && ops == &ipmodify_ops);
+}
+
+/* Must it be there while the site is armed? */
+static bool site_wants_ops(const struct kprobe_site *site, const struct ftrace_ops *ops)
+{
+	return ops == site_ops(site) || (site->has_post && ops == &ipmodify_ops);
+}
+
+static bool site_joins_ops(const struct kprobe_site *site, const struct ftrace_ops *ops)
+{
+	return kprobe_ftrace(&site->kp) && site_wants_ops(site, ops) && !site_has_ops(site, ops);
+}
+
+static bool site_leaves_ops(const struct kprobe_site *site, const struct ftrace_ops *ops)
+{
+	return site_has_ops(site, ops) && !site_wants_ops(site, ops);
 }
 
 /* ftrace_site_needs_rearm() - True if the other ops must claim an armed site, too */
 bool ftrace_site_needs_rearm(const struct kprobe_site *site)
 {
-	return kprobe_ftrace(&site->kp) && site_needs_claim(site);
+	return site_joins_ops(site, &ipmodify_ops);
 }
 
 /**
@@ -85,24 +103,6 @@ struct site_ips {
 	unsigned int count;
 	unsigned long ip[];
 };
-
-static bool site_joins_ops(const struct kprobe_site *site, const struct ftrace_ops *ops)
-{
-	return kprobe_ftrace(&site->kp) && site_wanted_ops(site) == ops &&
-	       (!site->ops || site_needs_claim(site));
-}
-
-static bool site_belongs_to_ops(const struct kprobe_site *site, const struct ftrace_ops *ops)
-{
-	return kprobe_ftrace(&site->kp) &&
-	       (site->ops == ops || (site->claimed && ops == &ipmodify_ops));
-}
-
-/* Is the address claimed although no probe has a post handler any more? */
-static bool site_has_idle_claim(const struct kprobe_site *site, const struct ftrace_ops *ops)
-{
-	return site->claimed && !site->has_post;
-}
 
 /* Disarming cannot fail: it waits for memory, as @gfp says. */
 static struct site_ips *
@@ -227,10 +227,10 @@ static void sites_set_ops(struct list_head *batch)
 	list_for_each_entry(site, batch, batch) {
 		if (!kprobe_ftrace(&site->kp))
 			continue;
-		if (site_needs_claim(site))
+		if (!site->ops)
+			WRITE_ONCE(site->ops, site_ops(site));
+		else if (site_joins_ops(site, &ipmodify_ops))
 			site->claimed = true;
-		else if (!site->ops)
-			WRITE_ONCE(site->ops, site_wanted_ops(site));
 	}
 }
 
@@ -277,21 +277,20 @@ void ftrace_relax_sites(struct list_head *batch)
 {
 	struct site_ips *set __free(kvfree) =
 		kprobe_ftrace_collect_ips(batch, &ipmodify_ops, GFP_KERNEL | __GFP_NOFAIL,
-					  site_has_idle_claim);
+					  site_leaves_ops);
 	struct kprobe_site *site;
 
 	lockdep_assert_held(&kprobe_mutex);
 	kprobe_ftrace_remove_ips(&ipmodify_ops, set);
 	list_for_each_entry(site, batch, batch)
-		if (site_has_idle_claim(site, &ipmodify_ops))
+		if (site_leaves_ops(site, &ipmodify_ops))
 			site->claimed = false;
 }
 
 static void kprobe_ftrace_disarm(struct list_head *batch, struct ftrace_ops *ops)
 {
 	struct site_ips *set __free(kvfree) =
-		kprobe_ftrace_collect_ips(batch, ops, GFP_KERNEL | __GFP_NOFAIL,
-					  site_belongs_to_ops);
+		kprobe_ftrace_collect_ips(batch, ops, GFP_KERNEL | __GFP_NOFAIL, site_has_ops);
 
 	kprobe_ftrace_remove_ips(ops, set);
 }
