@@ -8,7 +8,6 @@
  */
 #include "internal.h"
 
-#include <linux/kprobes_hit.h>
 #include <linux/minmax.h>
 #include <linux/printk.h>
 #include <linux/rcupdate.h>

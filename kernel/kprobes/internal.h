@@ -26,7 +26,7 @@
 #include <linux/errno.h>
 #include <linux/gfp.h>
 #include <linux/jump_label.h>
-#include <linux/kprobes_hit.h>
+#include <linux/kprobes_site.h>
 #include <linux/list.h>
 #include <linux/maple_tree.h>
 #include <linux/memory.h>

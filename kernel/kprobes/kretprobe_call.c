@@ -14,7 +14,7 @@
 #include "internal.h"
 
 #include <linux/bug.h>
-#include <linux/kprobes_hit.h>
+#include <linux/kretprobes_hit.h>
 #include <linux/llist.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>

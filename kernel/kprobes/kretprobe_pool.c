@@ -4,7 +4,7 @@
  *
  * Instances are allocated in chunks, in process context, and handed out in any context.
  * On the fast path an instance is taken from and returned to a CPU's cache, see
- * <linux/kprobes_hit.h>. This file has the slow path, from and to the chunks, and the work
+ * <linux/kretprobes_hit.h>. This file has the slow path, from and to the chunks, and the work
  * in process context: a pool is queued for it when it is to grow, and when it is to go.
  *
  * A pool without a fixed size adds a chunk as large as all earlier ones when three
@@ -22,7 +22,7 @@
 #include <linux/atomic.h>
 #include <linux/cpumask.h>
 #include <linux/irq_work.h>
-#include <linux/kprobes_hit.h>
+#include <linux/kretprobes_hit.h>
 #include <linux/llist.h>
 #include <linux/minmax.h>
 #include <linux/overflow.h>

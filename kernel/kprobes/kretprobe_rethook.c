@@ -12,6 +12,7 @@
 
 #include <linux/cpumask.h>
 #include <linux/err.h>
+#include <linux/kretprobes_hit.h>
 #include <linux/minmax.h>
 
 /**

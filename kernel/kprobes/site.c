@@ -14,7 +14,7 @@
 #include <linux/export.h>
 #include <linux/gfp.h>
 #include <linux/init.h>
-#include <linux/kprobes_hit.h>
+#include <linux/kprobes_site.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>

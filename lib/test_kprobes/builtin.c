@@ -3,7 +3,7 @@
 #include <linux/atomic.h>
 #include <linux/cleanup.h>
 #include <linux/ftrace.h>
-#include <linux/kprobes_hit.h>
+#include <linux/kprobes_site.h>
 #include <linux/preempt.h>
 
 #include <asm/sections.h>

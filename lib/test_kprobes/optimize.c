@@ -9,7 +9,7 @@
 #include <linux/cleanup.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
-#include <linux/kprobes_hit.h>
+#include <linux/kprobes_site.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
 

@@ -2,7 +2,7 @@
 /* Breakpoints of the kernel's debugger in text that is to be probed. */
 #include <linux/cleanup.h>
 #include <linux/delay.h>
-#include <linux/kprobes_hit.h>
+#include <linux/kprobes_site.h>
 #include <linux/preempt.h>
 
 #include <asm/text-patching.h>

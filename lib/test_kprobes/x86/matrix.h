@@ -14,7 +14,7 @@
 #ifndef _TEST_KPROBES_X86_MATRIX_H
 #define _TEST_KPROBES_X86_MATRIX_H
 
-#include <linux/kprobes_hit.h>
+#include <linux/kprobes_site.h>
 #include <linux/types.h>
 
 #include <kunit/test.h>

@@ -3,6 +3,7 @@
  * Return probes on x86: the stack slot of the return address identifies a call
  */
 #include <linux/kprobes.h>
+#include <linux/kretprobes_hit.h>
 #include <linux/preempt.h>
 #include <linux/ptrace.h>
 

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Sites, and how a hit finds that of its address
+ *
+ * The functions call no function that could be probed.
+ */
+#ifndef _LINUX_KPROBES_SITE_H
+#define _LINUX_KPROBES_SITE_H
+
+#include <linux/atomic.h>
+#include <linux/build_bug.h>
+#include <linux/hash.h>
+#include <linux/kprobes.h>
+#include <linux/rbtree.h>
+#include <linux/rculist.h>
+#include <linux/workqueue_types.h>
+
+/**
+ * enum kprobe_site_state - Life of a site
+ * @SITE_NEW:		Prepared; its text has never been patched.
+ * @SITE_ARMED:		A breakpoint or an ftrace call reaches its probes.
+ * @SITE_OPTIMIZING:	A breakpoint reaches its probes, and displaced instructions
+ *			run in the detour. The optimiser waits until no task is in
+ *			displaced text or on another path to it.
+ * @SITE_JUMP:		A jump to the detour reaches its probes.
+ * @SITE_DISARMED:	All of its probes are disabled, or the debugfs knob is off.
+ * @SITE_DYING:		The last probe has left. CPUs may be in its slots; a new
+ *			probe at the address reuses it.
+ * @SITE_GONE:		Its text went away. It stays until its probes have left and its
+ *			slots may be freed.
+ *
+ * site_set_state() documents the transitions.
+ */
+enum kprobe_site_state {
+	SITE_NEW,
+	SITE_ARMED,
+	SITE_OPTIMIZING,
+	SITE_JUMP,
+	SITE_DISARMED,
+	SITE_DYING,
+	SITE_GONE,
+};
+
+/**
+ * struct kprobe_site - Probed address
+ * @called:	The probe whose handlers a hit calls: the only probe, if it is enabled,
+ *		else @kp, whose handlers call those of each probe. Written under
+ *		kprobe_mutex.
+ * @has_post:	True if a probe has a post handler. Written under kprobe_mutex.
+ * @claimed:	True if the other ftrace_ops has the address, too, to exclude rivals.
+ *		kprobe_mutex.
+ * @stale:	True if a probe has left or was disabled without kprobe_mutex: the site is
+ *		for kprobes_clean_up().
+ * @unfit:	Why there is no jump: an error of arch_prepare_optimized_kprobe() or
+ *		of optimizer.c, or 0. kprobe_mutex.
+ * @state:	An enum kprobe_site_state. Written under kprobe_mutex by
+ *		site_set_state().
+ * @node:	Entry in the ordered index. kprobe_mutex.
+ * @kp:		The architecture's view. Its @addr, @opcode and @ainsn are constant.
+ *		Its @post_handler is set with the first probe that has one, and stays
+ *		set. Its @list is the head of the probes, newest first: written under
+ *		kprobe_mutex, read under RCU.
+ * @op:		The view of architectures that can put a jump there: @kp, the detour,
+ *		and @list as an entry in one of the optimiser's lists.
+ * @batch:	Entry in the batch of a call. kprobe_mutex.
+ * @ops:	The ftrace_ops with which the site is armed, or NULL. It does not change
+ *		while the site is armed, and only its calls are hits. Written under
+ *		kprobe_mutex.
+ * @missed_busy: The number of hits between kprobe_busy_begin() and kprobe_busy_end(). Hits
+ *		that a probe has missed as a handler was running, and those in interrupts
+ *		of such a section, are in @kp.nmissed.
+ * @before_symbol_name: Places @ops.
+ * @before_fault_handler: Places @retired.
+ * @retired:	Entry in a list of sites to be freed. kprobe_mutex.
+ *
+ * The last four are in place of fields of @kp that only callers' probes need: @hlist,
+ * @symbol_name, @offset, @fault_handler and @break_handler. A site that is probed through
+ * ftrace ends after @kp.
+ *
+ * A hit reads @has_post and @ops by plain accesses that may race with their WRITE_ONCE():
+ * the compiler compares them in memory, and a marked access would cost an instruction. Each
+ * is one byte or word, read once a decision, so the access cannot tear or be repeated. A hit
+ * that sees the old value comes before the change, for all that its CPU knows.
+ *
+ * Invariant: a site is in the ordered index from its creation until it is freed, and
+ * in the hash unless it is gone. The hash has at most one site for an address.
+ */
+struct kprobe_site {
+	struct kprobe *called;
+	s8 unfit;
+	u8 state;
+	bool has_post;
+	bool claimed;
+	bool stale;
+	struct rb_node node;
+	union {
+		struct kprobe kp;
+#ifdef CONFIG_OPTPROBES
+		struct optimized_kprobe op;
+#endif
+		struct list_head batch;
+		struct {
+			u8 before_symbol_name[offsetof(struct kprobe, symbol_name)];
+			struct ftrace_ops *ops;
+			atomic_t missed_busy;
+		};
+		struct {
+			u8 before_fault_handler[offsetof(struct kprobe, fault_handler)];
+			struct list_head retired;
+		};
+	};
+};
+
+static_assert(!offsetof(struct kprobe, hlist) &&
+	      sizeof(struct hlist_node) == sizeof(struct list_head));
+static_assert(offsetof(struct kprobe_site, missed_busy) ==
+	      offsetof(struct kprobe_site, kp.offset) &&
+	      sizeof(atomic_t) == sizeof_field(struct kprobe, offset));
+static_assert(offsetof(struct kprobe_site, kp.break_handler) ==
+	      offsetof(struct kprobe_site, retired.prev));
+
+static __always_inline struct kprobe_site *site_of(struct kprobe *kp)
+{
+	return container_of(kp, struct kprobe_site, kp);
+}
+
+/**
+ * struct kprobe_table - Hash of the sites by address
+ * @shift:	Right shift of the hash value, which has BITS_PER_LONG - @shift bits.
+ * @mask:	The number of slots, minus one.
+ * @filled:	Slots that are not empty: sites and tombstones. kprobe_mutex.
+ * @live:	Slots with a site. kprobe_mutex.
+ * @free_work:	Frees it after it has been replaced.
+ * @slot:	A site is in one of the slots from its hash value on, with none that is empty
+ *		between, so a search ends at an empty slot, and an erased site leaves a
+ *		tombstone. An empty slot points to kprobe_nobody, whose address matches no
+ *		search: a search that finds its site in one of the first two slots needs no
+ *		test for it. The slot after the last one repeats the first one.
+ *
+ * Invariant: at most a third of the slots is filled.
+ */
+struct kprobe_table {
+	unsigned int shift;
+	unsigned int mask;
+	unsigned int filled;
+	unsigned int live;
+	struct work_struct free_work;
+	struct kprobe __rcu *slot[];
+};
+
+extern struct kprobe_table __rcu *kprobe_sites;
+extern struct kprobe kprobe_nobody;
+
+static __always_inline unsigned long kprobe_hash(const struct kprobe_table *table,
+						 const void *addr)
+{
+	return ((unsigned long)addr * GOLDEN_RATIO_PRIME) >> table->shift;
+}
+
+struct kprobe *kprobe_find_further(const struct kprobe_table *table, unsigned long i,
+				   const void *addr);
+
+/* kprobe_find() - Inline get_kprobe() */
+static __always_inline struct kprobe *kprobe_find(const void *addr)
+{
+	const struct kprobe_table *table = rcu_dereference_raw(kprobe_sites);
+	unsigned long i = kprobe_hash(table, addr);
+	struct kprobe *kp = rcu_dereference_raw(table->slot[i]);
+
+	if (unlikely(kp->addr != addr)) {
+		smp_rmb();	/* see site_table_insert() */
+		kp = rcu_dereference_raw(table->slot[i + 1]);
+		if (unlikely(kp->addr != addr))
+			return kprobe_find_further(table, i + 2, addr);
+	}
+	/* Never NULL: tell the compiler, which does not infer it from the access. */
+	if (!kp)
+		__builtin_unreachable();
+	return kp;
+}
+
+/* kprobe_is_site() - True if @kp is that of a site that is not gone, and no caller's probe */
+static __always_inline bool kprobe_is_site(const struct kprobe *kp)
+{
+	return kprobe_find(kp->addr) == kp;
+}
+
+#endif /* _LINUX_KPROBES_SITE_H */
