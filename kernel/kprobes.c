@@ -4,6 +4,7 @@
  */
 #include "kprobes/internal.h"
 
+#include <linux/err.h>
 #include <linux/export.h>
 #include <linux/init.h>
 #include <linux/irq_work.h>
@@ -11,6 +12,7 @@
 #include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/notifier.h>
+#include <linux/poison.h>
 #include <linux/ratelimit.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -305,15 +307,39 @@ static int kprobes_publish_requests(const struct kprobe_transaction *ta, struct 
 	err = kprobes_apply(batch);
 	if (err)
 		for (int i = 0; i < ta->num; i++)
-			kprobe_unlink(ta->reqs[i].p, &ta->reqs[i].site);
+			kprobe_unlink(ta->reqs[i].p);
 	return err;
 }
 
-/* Leave a probe that is unlinked as one that was never registered. */
-static void kprobe_forget_site(struct kprobe *p)
+/* Has kprobe_unlink() unlinked @p, with nobody waiting for its handlers since? */
+static bool kprobe_is_unlinked(const struct kprobe *p)
 {
-	p->ainsn = (struct arch_specific_insn){ };
-	INIT_LIST_HEAD(&p->list);
+	return p->list.prev == LIST_POISON2;
+}
+
+/*
+ * A hit may still be at a probe that was unlinked, and follow its links. After that the probe
+ * is as one that was never registered, whose @addr is cleared if it is unregistered: so is that
+ * of a probe that the array names twice.
+ */
+static void kprobes_finish_unlinking(struct kprobe **kps, int num, bool unregistering)
+{
+	bool found = false;
+
+	for (int i = 0; i < num; i++)
+		found |= kps[i] && kprobe_is_unlinked(kps[i]);
+	if (found)
+		kprobes_wait_for_handlers();
+	for (int i = 0; i < num; i++) {
+		struct kprobe *p = kps[i];
+
+		if (p && kprobe_is_unlinked(p)) {
+			p->ainsn = (struct arch_specific_insn){ };
+			INIT_LIST_HEAD(&p->list);
+		} else if (p && unregistering) {
+			p->addr = NULL;
+		}
+	}
 }
 
 static void kprobes_restore_requests(const struct kprobe_transaction *ta)
@@ -322,8 +348,6 @@ static void kprobes_restore_requests(const struct kprobe_transaction *ta)
 		const struct kprobe_request *req = &ta->reqs[i];
 		struct kprobe *p = req->p;
 
-		if (kprobe_is_unlinked(p))
-			kprobe_forget_site(p);
 		/* Callers look up symbols by what is refused, as those of data. */
 		p->addr = p->symbol_name && i <= ta->good && i < ta->prepared ?
 			  (kprobe_opcode_t *)req->where.addr : req->addr;
@@ -337,7 +361,6 @@ static void kprobes_restore_requests(const struct kprobe_transaction *ta)
 
 static int kprobes_run_transaction(struct kprobe **kps, struct kprobe_transaction *ta)
 {
-	bool published = false;
 	LIST_HEAD(batch);
 	int err;
 
@@ -347,17 +370,14 @@ static int kprobes_run_transaction(struct kprobe **kps, struct kprobe_transactio
 			return err;
 		kprobes_resolve_requests(ta);
 		err = kprobes_prepare_requests(ta, &batch);
-		if (!err) {
+		if (!err)
 			err = kprobes_publish_requests(ta, &batch);
-			published = true;
-		}
 		if (err)
 			kprobes_apply_removal(&batch);
 	}
 	if (!err)
 		return 0;
-	if (published)
-		kprobes_wait_for_handlers();
+	kprobes_finish_unlinking(kps, ta->num, false);
 	kprobes_restore_requests(ta);
 	if (ta->kind && ta->kind->undo)
 		ta->kind->undo(kps, ta->prepared);
@@ -377,30 +397,6 @@ int kprobes_check_call(const struct kprobe *first, int num)
 	if (num <= 0)
 		return refusals_add(first, -EINVAL, "the number of probes is not positive");
 	return kprobes_must_not_wait() ? refusals_add(first, -EDEADLK, NULL) : 0;
-}
-
-/* No handler runs any more. An array may name the probe twice, or it is registered again. */
-static void kprobe_finish_unlinking(struct kprobe *p, bool unregistering)
-{
-	if (kprobe_is_unlinked(p))
-		kprobe_forget_site(p);
-	else if (unregistering && list_empty(&p->list))
-		p->addr = NULL;
-}
-
-/* A hit may still be at a probe that was unlinked, and follow its links. */
-static void kprobes_finish_unlinking(struct kprobe **kps, int num, bool unregistering)
-{
-	bool found = false;
-
-	for (int i = 0; i < num; i++)
-		found |= kps[i] && kprobe_is_unlinked(kps[i]);
-	if (!found)
-		return;
-	kprobes_wait_for_handlers();
-	for (int i = 0; i < num; i++)
-		if (kps[i])
-			kprobe_finish_unlinking(kps[i], unregistering);
 }
 
 /**
@@ -514,7 +510,19 @@ int register_kprobe(struct kprobe *p)
 }
 EXPORT_SYMBOL_GPL(register_kprobe);
 
-/* In process context, do at once what was left for later. */
+/* Follow up what was done to probes without kprobe_mutex. */
+static void kprobes_clean_up(void)
+{
+	struct kprobe_site *site;
+	LIST_HEAD(batch);
+
+	guard(mutex)(&kprobe_mutex);
+	for (site = site_first_from(0); site; site = site_next(site))
+		if (READ_ONCE(site->stale))
+			site_add_to_batch(site, &batch);
+	kprobes_apply_removal(&batch);
+}
+
 static void kprobes_clean_up_work(struct work_struct *work)
 {
 	kprobes_clean_up();
@@ -540,41 +548,19 @@ void kprobes_clean_up_later(void)
  * @p: The probe.
  *
  * Context: Any.
- * Return: 1; 0 if @p is not registered; -EBUSY if it stays, see kprobe_unlink().
+ * Return: True if no later hit calls its handlers; false if @p was not registered, or if it
+ *	stays, see kprobe_unlink().
  */
-int kprobe_drop(struct kprobe *p)
+bool kprobe_drop(struct kprobe *p)
 {
-	struct kprobe_site *site;
-	int dropped = kprobe_unlink(p, &site);
+	struct kprobe_site *site = kprobe_unlink(p);
 
-	if (dropped > 0)
-		kprobes_clean_up_later();
-	else if (!dropped && !kprobe_is_unlinked(p))
+	kprobes_clean_up_later();
+	if (!site && !kprobe_is_unlinked(p))
 		p->addr = NULL;
-	WARN_RATELIMIT(dropped < 0, "kprobes: an NMI cannot unregister %pS now: it stays\n",
+	WARN_RATELIMIT(IS_ERR(site), "kprobes: an NMI cannot unregister %pS now: it stays\n",
 		       p->addr);
-	return dropped;
-}
-
-static void kprobes_drop(struct kprobe **kps, int num)
-{
-	WARN_RATELIMIT(1, "kprobes: handlers and atomic code must not unregister probes: %s\n",
-		       "they may still run");
-	for (int i = 0; i < num; i++)
-		if (kps[i])
-			kprobe_drop(kps[i]);
-}
-
-/* Unlink a probe, and add its site, which may be gone, to @batch. */
-static void kprobe_leave_site(struct kprobe *p, struct list_head *batch)
-{
-	bool gone = kprobe_gone(p);
-	struct kprobe_site *site = gone ? site_of_probe(p) : NULL;
-
-	if ((site || !gone) && kprobe_unlink(p, &site) > 0)
-		site_add_to_batch(site, batch);
-	else if (!kprobe_is_unlinked(p))
-		p->addr = NULL;
+	return !IS_ERR_OR_NULL(site);
 }
 
 /**
@@ -593,16 +579,22 @@ static void kprobe_leave_site(struct kprobe *p, struct list_head *batch)
  */
 void unregister_kprobes(struct kprobe **kps, int num)
 {
+	struct kprobe_site *site;
 	LIST_HEAD(batch);
 
 	if (kprobes_must_not_wait()) {
-		kprobes_drop(kps, num);
+		WARN_RATELIMIT(1, "kprobes: handlers and atomic code must not unregister probes: %s\n",
+			       "they may still run");
+		for (int i = 0; i < num; i++)
+			if (kps[i])
+				kprobe_drop(kps[i]);
 		return;
 	}
 	scoped_guard(mutex, &kprobe_mutex) {
 		for (int i = 0; i < num; i++) {
-			if (kps[i])
-				kprobe_leave_site(kps[i], &batch);
+			site = kps[i] ? kprobe_unlink(kps[i]) : NULL;
+			if (!IS_ERR_OR_NULL(site))
+				site_add_to_batch(site, &batch);
 			cond_resched_tasks_rcu_qs();
 		}
 		kprobes_apply_removal(&batch);

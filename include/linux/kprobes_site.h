@@ -179,10 +179,10 @@ static __always_inline struct kprobe *kprobe_find(const void *addr)
 	return kp;
 }
 
-/* kprobe_is_site() - True if @kp is that of a site that is not gone, and no caller's probe */
+/* kprobe_is_site() - True if @kp is that of a site, and no caller's probe */
 static __always_inline bool kprobe_is_site(const struct kprobe *kp)
 {
-	return kprobe_find(kp->addr) == kp;
+	return READ_ONCE(kp->pre_handler) == kprobe_pre_handlers;
 }
 
 #endif /* _LINUX_KPROBES_SITE_H */

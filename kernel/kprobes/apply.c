@@ -173,24 +173,6 @@ void kprobes_apply_removal(struct list_head *batch)
 	kprobes_apply_to(batch, false);
 }
 
-/**
- * kprobes_clean_up() - Follow up what was done to probes without kprobe_mutex
- *
- * Context: Process context. May sleep.
- */
-void kprobes_clean_up(void)
-{
-	struct kprobe_site *site;
-	LIST_HEAD(batch);
-
-	guard(mutex)(&kprobe_mutex);
-	for (site = site_first_from(0); site; site = site_next(site))
-		if (READ_ONCE(site->stale) ||
-		    (site->state == SITE_GONE && list_empty(&site->kp.list)))
-			site_add_to_batch(site, &batch);
-	kprobes_apply_removal(&batch);
-}
-
 /* kprobes_enabled() - True if the debugfs knob "enabled" is on */
 bool kprobes_enabled(void)
 {

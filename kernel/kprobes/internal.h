@@ -134,8 +134,7 @@ void site_retire(struct kprobe_site *site);
 /* links.c */
 struct kprobe_site *site_of_probe(struct kprobe *p);
 void kprobe_link(struct kprobe *p, struct kprobe_site *site);
-int kprobe_unlink(struct kprobe *p, struct kprobe_site **found);
-bool kprobe_is_unlinked(const struct kprobe *p);
+struct kprobe_site *kprobe_unlink(struct kprobe *p);
 bool kprobes_disable_all(struct kprobe *kp);
 void kprobe_change_flag(struct kprobe *p, u32 flag, bool set);
 void site_change_flag(struct kprobe_site *site, u32 flag, bool set);
@@ -405,7 +404,7 @@ struct kprobe_kind {
 };
 
 int kprobes_check_call(const struct kprobe *first, int num);
-int kprobe_drop(struct kprobe *p);
+bool kprobe_drop(struct kprobe *p);
 void kprobes_clean_up_later(void);
 int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kind);
 int kprobe_try(struct kprobe *p, const struct kprobe_kind *kind, struct kprobe_address *where,
@@ -432,7 +431,6 @@ static inline int refusals_add(const struct kprobe *p, int err, const char *why)
 /* apply.c */
 int kprobes_apply(struct list_head *batch);
 void kprobes_apply_removal(struct list_head *batch);
-void kprobes_clean_up(void);
 bool kprobes_enabled(void);
 int kprobes_set_enabled(bool on);
 

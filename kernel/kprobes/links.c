@@ -15,8 +15,8 @@
 
 #include <linux/atomic.h>
 #include <linux/bug.h>
+#include <linux/err.h>
 #include <linux/irqflags.h>
-#include <linux/poison.h>
 #include <linux/processor.h>
 #include <linux/rculist.h>
 #include <linux/smp.h>
@@ -44,12 +44,7 @@ static __always_inline bool kprobe_links_trylock(unsigned long *flags)
 	return false;
 }
 
-/**
- * kprobe_links_lock() - Keep probes from being unlinked
- *
- * Context: Process context.
- * Return: What is to be passed to kprobe_links_unlock().
- */
+/* kprobe_links_lock() - Keep probes from being unlinked; returns what is to be restored */
 unsigned long __kprobes kprobe_links_lock(void)
 {
 	unsigned long flags = 0;
@@ -66,46 +61,19 @@ void __kprobes kprobe_links_unlock(unsigned long flags)
 }
 
 /*
- * A probe's links are undefined before its first registration, so they are valid only
- * if the neighbour agrees.
+ * The site in whose list a probe is, or NULL. A probe's links are undefined before its first
+ * registration, so they are valid only if the neighbour agrees. It may then be in a list of
+ * its owner, in which there is no site.
  */
-static __always_inline bool kprobe_is_linked(const struct kprobe *p)
-{
-	struct list_head *next = p->list.next, *back;
-
-	return next && next != &p->list && !get_kernel_nofault(back, &next->prev) &&
-	       back == &p->list;
-}
-
-/* The site in whose list a linked probe is, if it is not gone. */
 static __always_inline struct kprobe_site *site_in_list_of(struct kprobe *p)
 {
+	struct list_head *next = p->list.next, *back;
 	struct kprobe *kp = p;
 
+	if (!next || get_kernel_nofault(back, &next->prev) || back != &p->list)
+		return NULL;
 	list_for_each_entry_continue(kp, &p->list, list)
 		if (kprobe_is_site(kp))
-			return site_of(kp);
-	return NULL;
-}
-
-/* Is @kp embedded in a site that is gone, and so not in the hash? */
-static bool is_gone_site(const struct kprobe *kp)
-{
-	unsigned long addr = (unsigned long)kp->addr;
-	struct kprobe_site *site;
-
-	for (site = site_first_in(addr, addr + 1); site; site = site_next_in(site, addr + 1))
-		if (&site->kp == kp)
-			return true;
-	return false;
-}
-
-static struct kprobe_site *gone_site_in_list_of(struct kprobe *p)
-{
-	struct kprobe *kp = p;
-
-	list_for_each_entry_continue(kp, &p->list, list)
-		if (is_gone_site(kp))
 			return site_of(kp);
 	return NULL;
 }
@@ -121,9 +89,7 @@ struct kprobe_site * __kprobes site_of_probe(struct kprobe *p)
 {
 	lockdep_assert_held(&kprobe_mutex);
 	guard(kprobe_links)();
-	if (!kprobe_is_linked(p))
-		return NULL;
-	return site_in_list_of(p) ?: gone_site_in_list_of(p);
+	return site_in_list_of(p);
 }
 
 /* kprobe_link() - Make @p the first probe of a site; kprobe_mutex is held */
@@ -140,19 +106,6 @@ static __always_inline void kprobe_set_flag(struct kprobe *p, u32 flag, bool set
 	WRITE_ONCE(p->flags, set ? p->flags | flag : p->flags & ~flag);
 }
 
-/*
- * Handlers may still run, and read their probe with plain accesses. So @addr is written
- * only if the caller has changed it.
- */
-static __always_inline void kprobe_restore_fields(struct kprobe *p,
-						  const struct kprobe_site *site)
-{
-	if (p->addr != site->kp.addr)
-		WRITE_ONCE(p->addr, site->kp.addr);
-	if (kprobe_optimized(p))
-		kprobe_set_flag(p, KPROBE_FLAG_OPTIMIZED, false);
-}
-
 /* No hit calls its only probe directly any more. The rest is for kprobes_clean_up(). */
 static __always_inline void site_set_stale(struct kprobe_site *site)
 {
@@ -163,41 +116,32 @@ static __always_inline void site_set_stale(struct kprobe_site *site)
 /**
  * kprobe_unlink() - Let no later hit call the handlers of a probe
  * @p: The probe.
- * @found: Set to its site, if that is not gone.
  *
  * The caller has to pass the site to kprobes_apply(), or to call kprobes_clean_up().
  *
  * Context: Any.
- * Return: 1; 0 if @p is not registered; -EBUSY if the caller has interrupted the holder of
- *	the lock, which only an NMI is likely to do: nothing has changed.
+ * Return: Its site; NULL if @p is not registered; -EBUSY if the caller has interrupted the
+ *	holder of the lock, which only an NMI is likely to do: nothing has changed.
  */
-int __kprobes kprobe_unlink(struct kprobe *p, struct kprobe_site **found)
+__kprobes struct kprobe_site *kprobe_unlink(struct kprobe *p)
 {
 	struct kprobe_site *site;
 	unsigned long flags;
-	bool linked;
 
 	if (!kprobe_links_trylock(&flags))
-		return -EBUSY;
-	linked = kprobe_is_linked(p);
-	site = linked ? site_in_list_of(p) : NULL;
-	/* Not from a list of its owner, in which it may be before it is registered. */
-	linked = site || (linked && kprobe_gone(p));
-	if (linked)
-		list_del_rcu(&p->list);
+		return ERR_PTR(-EBUSY);
+	site = site_in_list_of(p);
 	if (site) {
-		kprobe_restore_fields(p, site);
+		list_del_rcu(&p->list);
+		/* Handlers may still run, and read their probe with plain accesses. */
+		if (p->addr != site->kp.addr)
+			WRITE_ONCE(p->addr, site->kp.addr);
+		if (kprobe_optimized(p))
+			kprobe_set_flag(p, KPROBE_FLAG_OPTIMIZED, false);
 		site_set_stale(site);
-		*found = site;
 	}
 	kprobe_links_unlock(flags);
-	return linked;
-}
-
-/* kprobe_is_unlinked() - Has kprobe_unlink() unlinked @p, with no registration since? */
-bool kprobe_is_unlinked(const struct kprobe *p)
-{
-	return p->list.prev == LIST_POISON2;
+	return site;
 }
 
 /**
@@ -213,7 +157,7 @@ bool __kprobes kprobes_disable_all(struct kprobe *kp)
 	struct kprobe *p;
 
 	guard(preempt_notrace)();
-	if (!kp->addr || !kprobe_is_site(kp))
+	if (!kprobe_is_site(kp))
 		return false;
 	if (WARN_ON_ONCE(!kprobe_links_trylock(&flags)))
 		return true;
@@ -232,14 +176,7 @@ void __kprobes kprobe_change_flag(struct kprobe *p, u32 flag, bool set)
 	kprobe_set_flag(p, flag, set);
 }
 
-/**
- * site_change_flag() - Set or clear a flag of a site and of its probes
- * @site: The site.
- * @flag: A KPROBE_FLAG_*.
- * @set: True to set it.
- *
- * Context: Process context, kprobe_mutex held.
- */
+/* site_change_flag() - Set or clear a flag, KPROBE_FLAG_*, of a site and of its probes */
 void __kprobes site_change_flag(struct kprobe_site *site, u32 flag, bool set)
 {
 	struct kprobe *p;
