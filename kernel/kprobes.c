@@ -10,13 +10,12 @@
 #include <linux/irq_work.h>
 #include <linux/kdebug.h>
 #include <linux/limits.h>
-#include <linux/minmax.h>
+#include <linux/list_sort.h>
 #include <linux/notifier.h>
 #include <linux/poison.h>
 #include <linux/ratelimit.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
-#include <linux/sort.h>
 #include <linux/workqueue.h>
 
 #include <kunit/visibility.h>
@@ -48,26 +47,17 @@ EXPORT_SYMBOL_IF_KUNIT(kprobe_text_unlock);
 /**
  * struct kprobe_request - Probe that is being registered
  * @p:		The probe.
- * @where:	The address that the probe was resolved to.
+ * @before:	The probe as its caller gave it, to be restored on failure.
+ * @where:	The address that it was resolved to.
  * @site:	The site at that address, from preparation on.
- * @addr:	The address as the caller gave it, to be restored on failure if it gave no
- *		symbol.
- * @pre_handler:	The caller's pre handler, to be restored on failure.
- * @post_handler:	The caller's post handler, to be restored on failure.
- * @nmissed:	The previous count of missed hits, to be restored on failure.
- * @flags:	The caller's flags, to be restored on failure.
- * @opcode:	The previous displaced opcode, to be restored on failure.
+ * @by_addr:	Entry in the list of the requests in address order.
  */
 struct kprobe_request {
 	struct kprobe *p;
+	struct kprobe before;
 	struct kprobe_address where;
 	struct kprobe_site *site;
-	kprobe_opcode_t *addr;
-	kprobe_pre_handler_t pre_handler;
-	kprobe_post_handler_t post_handler;
-	unsigned long nmissed;
-	u32 flags;
-	kprobe_opcode_t opcode;
+	struct list_head by_addr;
 };
 
 /**
@@ -79,7 +69,7 @@ struct kprobe_request {
  * @good:	The number of probes that have passed all checks so far. It is the
  *	index of the first one that failed: later ones are not checked.
  * @err:	The error of that probe, or 0.
- * @why:	Why an error is returned, for people; NULL if the error says it.
+ * @batch:	The sites of the probes.
  */
 struct kprobe_transaction {
 	struct kprobe_request *reqs;
@@ -88,21 +78,13 @@ struct kprobe_transaction {
 	int prepared;
 	int good;
 	int err;
-	const char *why;
+	struct list_head batch;
 };
 
-static void kprobes_set_failed(struct kprobe_transaction *ta, int i, int err)
+static int kprobes_set_failed(struct kprobe_transaction *ta, int i, int err)
 {
 	ta->good = i;
 	ta->err = err;
-	ta->why = ta->reqs[i].where.why;
-}
-
-/* An error of the transaction, and not of a probe. */
-static int kprobes_fail(struct kprobe_transaction *ta, int err)
-{
-	ta->good = ta->num;
-	ta->why = NULL;
 	return err;
 }
 
@@ -110,12 +92,17 @@ static int kprobes_fail(struct kprobe_transaction *ta, int err)
  * Initialise the links of probes that are not registered. A private list that holds
  * each probe for a moment reveals a probe that the array names twice.
  */
-static int kprobes_check_unregistered(struct kprobe **kps, struct kprobe_transaction *ta)
+static int kprobes_collect_requests(struct kprobe **kps, struct kprobe_transaction *ta)
 {
+	struct kprobe_request *reqs = ta->reqs;
 	int i, again = -1;
 	LIST_HEAD(seen);
 
 	for (i = 0; i < ta->num; i++) {
+		if (!kps[i]) {
+			reqs[i].where.why = "a NULL pointer in the array";
+			return kprobes_set_failed(ta, i, -EINVAL);
+		}
 		if (site_of_probe(kps[i])) {
 			again = i;
 			continue;
@@ -131,37 +118,17 @@ static int kprobes_check_unregistered(struct kprobe **kps, struct kprobe_transac
 	}
 	while (!list_empty(&seen))
 		list_del_init(seen.next);
-	if (again < 0)
-		return 0;
-	WARN_ONCE(1, "kprobe %pS is registered twice\n", kps[again]->addr ?:
-		  (void *)kps[again]->pre_handler);
-	ta->good = again;
-	ta->why = "the probe is registered, or twice in the array";
-	return -EINVAL;
-}
-
-static int kprobes_collect_requests(struct kprobe **kps, struct kprobe_transaction *ta)
-{
-	for (int i = 0; i < ta->num; i++) {
-		struct kprobe *p = kps[i];
-
-		if (!p) {
-			ta->good = i;
-			ta->why = "a NULL pointer in the array";
-			return -EINVAL;
-		}
-		ta->reqs[i] = (struct kprobe_request){
-			.p	 = p,
-			.addr	 = p->addr,
-			.pre_handler  = p->pre_handler,
-			.post_handler = p->post_handler,
-			/* It may be registered, and be hit: that is checked later. */
-			.nmissed = READ_ONCE(p->nmissed),
-			.flags	 = p->flags,
-			.opcode	 = p->opcode,
-		};
+	if (again >= 0) {
+		WARN_ONCE(1, "kprobe %pS is registered twice\n", kps[again]->addr ?:
+			  (void *)kps[again]->pre_handler);
+		reqs[again].where.why = "the probe is registered, or twice in the array";
+		return kprobes_set_failed(ta, again, -EINVAL);
 	}
-	return kprobes_check_unregistered(kps, ta);
+	for (i = 0; i < ta->num; i++) {
+		reqs[i].p = kps[i];
+		reqs[i].before = *kps[i];
+	}
+	return 0;
 }
 
 static void kprobes_resolve_requests(struct kprobe_transaction *ta)
@@ -177,113 +144,79 @@ static void kprobes_resolve_requests(struct kprobe_transaction *ta)
 			err = ta->kind->prepare(req->p, &req->where);
 		if (err)
 			kprobes_set_failed(ta, i, err);
-		else
-			ta->prepared++;
 		cond_resched_tasks_rcu_qs();
 	}
+	ta->prepared = ta->good;
 }
 
-static int kprobe_request_cmp(const void *a, const void *b)
+static int kprobe_request_cmp(void *unused, const struct list_head *a, const struct list_head *b)
 {
-	const struct kprobe_request *const *left = a, *const *right = b;
-
-	if ((*left)->where.addr == (*right)->where.addr)
-		return 0;
-	return (*left)->where.addr < (*right)->where.addr ? -1 : 1;
+	return list_entry(a, struct kprobe_request, by_addr)->where.addr >
+	       list_entry(b, struct kprobe_request, by_addr)->where.addr;
 }
 
-/* Sort by address, so that each function is decoded only once. */
-static struct kprobe_request **kprobes_sort_requests(const struct kprobe_transaction *ta)
-{
-	struct kprobe_request **order;
-
-	order = kvmalloc_array(ta->good, sizeof(*order), GFP_KERNEL);
-	if (!order)
-		return NULL;
-	for (int i = 0; i < ta->good; i++)
-		order[i] = &ta->reqs[i];
-	sort(order, ta->good, sizeof(*order), kprobe_request_cmp, NULL);
-	return order;
-}
-
-static int kprobe_prepare_site(struct kprobe_request *req, struct insn_cursor *cursor,
+/* Symbol searches are slow: kprobe_check_place() does them under no lock but kprobe_mutex. */
+static int kprobe_prepare_site(struct kprobe_request *req, struct kprobe_cursor *cursor,
 			       struct list_head *batch)
 {
 	struct kprobe_site *site;
 	int err;
 
+	err = kprobe_check_place(&req->where, cursor);
+	if (err)
+		return err;
+	/* Some architectures patch their slots meanwhile. */
+	guard(kprobe_text)();
 	err = kprobe_check_insn(&req->where, cursor);
 	if (err)
 		return err;
-
-	site = site_find(req->where.addr);
-	if (!site) {
-		site = site_create(req->where.addr, req->where.flags);
-		if (IS_ERR(site))
-			return PTR_ERR(site);
-	}
+	site = site_find(req->where.addr) ?: site_create(req->where.addr, req->where.flags);
+	if (IS_ERR(site))
+		return PTR_ERR(site);
 	site_add_to_batch(site, batch);
 	req->site = site;
 	return req->p->post_handler ? arch_prepare_post_handler(&site->kp) : 0;
 }
 
-/* Create the sites of @num requests. Some architectures patch their slots meanwhile. */
-static void kprobes_prepare_sites(struct kprobe_transaction *ta, struct kprobe_request **order,
-				  int num, struct insn_cursor *cursor, struct list_head *batch)
+/* In address order, so that each function is decoded only once. */
+static void kprobes_prepare_sites(struct kprobe_transaction *ta)
 {
+	struct kprobe_cursor cursor = { };
+	struct kprobe_request *req;
+	LIST_HEAD(order);
 	int err;
 
-	guard(kprobe_text)();
-	for (int i = 0; i < num; i++) {
-		if (order[i] - ta->reqs >= ta->good)
+	for (int i = 0; i < ta->good; i++)
+		list_add_tail(&ta->reqs[i].by_addr, &order);
+	list_sort(NULL, &order, kprobe_request_cmp);
+	list_for_each_entry(req, &order, by_addr) {
+		if (req - ta->reqs >= ta->good)
 			continue;
-		err = kprobe_prepare_site(order[i], cursor, batch);
+		err = kprobe_prepare_site(req, &cursor, &ta->batch);
 		if (err)
-			kprobes_set_failed(ta, order[i] - ta->reqs, err);
-	}
-}
-
-/* Symbol searches are slow: do them under no lock but kprobe_mutex. */
-static void kprobes_check_places(struct kprobe_transaction *ta, struct kprobe_request **order,
-				 int num)
-{
-	struct blacklist_cursor cursor = { };
-	int err;
-
-	for (int i = 0; i < num; i++) {
-		if (order[i] - ta->reqs >= ta->good)
-			continue;
-		err = kprobe_check_place(&order[i]->where, &cursor);
-		if (err)
-			kprobes_set_failed(ta, order[i] - ta->reqs, err);
+			kprobes_set_failed(ta, req - ta->reqs, err);
 		cond_resched_tasks_rcu_qs();
 	}
 }
 
-static int kprobes_prepare_requests(struct kprobe_transaction *ta, struct list_head *batch)
+/* All that is done to register probes before somebody else sees them. */
+static int kprobes_prepare(struct kprobe **kps, struct kprobe_transaction *ta)
 {
-	struct kprobe_request **order __free(kvfree) = NULL;
-	struct insn_cursor cursor = { };
-	int num = ta->good, err;
+	int err;
 
-	if (!num)
-		return ta->err;
-	order = kprobes_sort_requests(ta);
-	if (!order)
-		return kprobes_fail(ta, -ENOMEM);
-	kprobes_check_places(ta, order, num);
-	err = site_reserve(num);
+	INIT_LIST_HEAD(&ta->batch);
+	err = kprobes_collect_requests(kps, ta) ?: site_reserve(ta->num);
 	if (err)
-		return kprobes_fail(ta, err);
-	for (int i = 0; i < num; i += SITES_AT_A_TIME) {
-		kprobes_prepare_sites(ta, order + i, min(num - i, SITES_AT_A_TIME), &cursor, batch);
-		cond_resched_tasks_rcu_qs();
-	}
+		return err;
+	kprobes_resolve_requests(ta);
+	kprobes_prepare_sites(ta);
 	return ta->err;
 }
 
-static void kprobes_link_requests(const struct kprobe_transaction *ta)
+static int kprobes_publish(struct kprobe_transaction *ta)
 {
+	int err;
+
 	for (int i = 0; i < ta->num; i++) {
 		struct kprobe_request *req = &ta->reqs[i];
 		struct kprobe_site *site = req->site;
@@ -297,14 +230,7 @@ static void kprobes_link_requests(const struct kprobe_transaction *ta)
 		p->flags |= req->where.flags | (site->kp.flags & KPROBE_FLAG_OPTIMIZED);
 		kprobe_link(p, site);
 	}
-}
-
-static int kprobes_publish_requests(const struct kprobe_transaction *ta, struct list_head *batch)
-{
-	int err;
-
-	kprobes_link_requests(ta);
-	err = kprobes_apply(batch);
+	err = kprobes_apply(&ta->batch);
 	if (err)
 		for (int i = 0; i < ta->num; i++)
 			kprobe_unlink(ta->reqs[i].p);
@@ -346,42 +272,14 @@ static void kprobes_restore_requests(const struct kprobe_transaction *ta)
 {
 	for (int i = 0; i < ta->num; i++) {
 		const struct kprobe_request *req = &ta->reqs[i];
-		struct kprobe *p = req->p;
 
+		if (!req->p)
+			break;
+		*req->p = req->before;
 		/* Callers look up symbols by what is refused, as those of data. */
-		p->addr = p->symbol_name && i <= ta->good && i < ta->prepared ?
-			  (kprobe_opcode_t *)req->where.addr : req->addr;
-		p->pre_handler = req->pre_handler;
-		p->post_handler = req->post_handler;
-		p->nmissed = req->nmissed;
-		p->flags = req->flags;
-		p->opcode = req->opcode;
+		if (req->p->symbol_name && i <= ta->good && i < ta->prepared)
+			req->p->addr = (kprobe_opcode_t *)req->where.addr;
 	}
-}
-
-static int kprobes_run_transaction(struct kprobe **kps, struct kprobe_transaction *ta)
-{
-	LIST_HEAD(batch);
-	int err;
-
-	scoped_guard(mutex, &kprobe_mutex) {
-		err = kprobes_collect_requests(kps, ta);
-		if (err)
-			return err;
-		kprobes_resolve_requests(ta);
-		err = kprobes_prepare_requests(ta, &batch);
-		if (!err)
-			err = kprobes_publish_requests(ta, &batch);
-		if (err)
-			kprobes_apply_removal(&batch);
-	}
-	if (!err)
-		return 0;
-	kprobes_finish_unlinking(kps, ta->num, false);
-	kprobes_restore_requests(ta);
-	if (ta->kind && ta->kind->undo)
-		ta->kind->undo(kps, ta->prepared);
-	return err;
 }
 
 /**
@@ -421,14 +319,22 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 	if (!reqs)
 		return refusals_add(kps[0], -ENOMEM, NULL);
 
-	kprobes_finish_unlinking(kps, num, false);
 	ta.reqs = reqs;
-	err = kprobes_run_transaction(kps, &ta);
+	kprobes_finish_unlinking(kps, num, false);
+	scoped_guard(mutex, &kprobe_mutex) {
+		err = kprobes_prepare(kps, &ta) ?: kprobes_publish(&ta);
+		if (err)
+			kprobes_apply_removal(&ta.batch);
+	}
 	if (!err)
 		return 0;
+	kprobes_finish_unlinking(kps, num, false);
+	kprobes_restore_requests(&ta);
+	if (kind && kind->undo)
+		kind->undo(kps, ta.prepared);
 	if (ta.good < num)
-		return refusals_add(kps[ta.good], err, ta.why);
-	return refusals_add(num == 1 ? kps[0] : NULL, err, ta.why);
+		return refusals_add(kps[ta.good], err, reqs[ta.good].where.why);
+	return refusals_add(num == 1 ? kps[0] : NULL, err, NULL);
 }
 
 /**
@@ -446,23 +352,18 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 int kprobe_try(struct kprobe *p, const struct kprobe_kind *kind, struct kprobe_address *where,
 	       void (*look)(struct kprobe_site *site, void *data), void *data)
 {
-	struct kprobe_request req;
+	struct kprobe_request req = { };
 	struct kprobe_transaction ta = { .reqs = &req, .num = 1, .good = 1, .kind = kind };
-	LIST_HEAD(batch);
 	int err;
 
-	err = kprobes_collect_requests(&p, &ta);
-	if (err)
-		return err;
-	kprobes_resolve_requests(&ta);
-	err = kprobes_prepare_requests(&ta, &batch);
+	err = kprobes_prepare(&p, &ta);
 	if (!err) {
 		look(req.site, data);
 		/* Nothing changes for a site that was there before. */
 		if (req.site->state != SITE_NEW)
 			list_del_init(&req.site->batch);
 	}
-	kprobes_apply_removal(&batch);
+	kprobes_apply_removal(&ta.batch);
 	*where = req.where;
 	return err;
 }
@@ -626,24 +527,29 @@ EXPORT_SYMBOL_GPL(unregister_kprobe);
 
 /* --------------------------------------------------------------- enabling */
 
-static int kprobe_set_disabled(struct kprobe *p, struct kprobe_site *site, u32 disabled)
+static int kprobe_set_disabled(struct kprobe *p, u32 disabled)
 {
+	struct kprobe_site *site;
 	LIST_HEAD(batch);
-	int err;
+	int err = 0;
 
+	if (kprobes_must_not_wait())
+		return -EDEADLK;
+	guard(mutex)(&kprobe_mutex);
+	site = site_of_probe(p);
+	if (!site)
+		return -EINVAL;
+	if (kprobe_gone(p))
+		return disabled ? 0 : -EINVAL;
 	if ((p->flags & KPROBE_FLAG_DISABLED) == disabled)
 		return 0;
 	kprobe_change_flag(p, KPROBE_FLAG_DISABLED, disabled);
 	site_add_to_batch(site, &batch);
-	if (disabled) {
-		kprobes_apply_removal(&batch);
-		return 0;
-	}
-	err = kprobes_apply(&batch);
-	if (err) {
+	if (!disabled)
+		err = kprobes_apply(&batch);
+	if (err)
 		kprobe_change_flag(p, KPROBE_FLAG_DISABLED, true);
-		kprobes_apply_removal(&batch);
-	}
+	kprobes_apply_removal(&batch);
 	return err;
 }
 
@@ -658,15 +564,7 @@ static int kprobe_set_disabled(struct kprobe *p, struct kprobe_site *site, u32 d
  */
 int enable_kprobe(struct kprobe *kp)
 {
-	struct kprobe_site *site;
-
-	if (kprobes_must_not_wait())
-		return -EDEADLK;
-	guard(mutex)(&kprobe_mutex);
-	site = site_of_probe(kp);
-	if (!site || kprobe_gone(kp))
-		return -EINVAL;
-	return kprobe_set_disabled(kp, site, 0);
+	return kprobe_set_disabled(kp, 0);
 }
 EXPORT_SYMBOL_GPL(enable_kprobe);
 
@@ -683,15 +581,7 @@ EXPORT_SYMBOL_GPL(enable_kprobe);
  */
 int disable_kprobe(struct kprobe *kp)
 {
-	struct kprobe_site *site;
-
-	if (kprobes_must_not_wait())
-		return -EDEADLK;
-	guard(mutex)(&kprobe_mutex);
-	site = site_of_probe(kp);
-	if (!site)
-		return -EINVAL;
-	return kprobe_gone(kp) ? 0 : kprobe_set_disabled(kp, site, KPROBE_FLAG_DISABLED);
+	return kprobe_set_disabled(kp, KPROBE_FLAG_DISABLED);
 }
 EXPORT_SYMBOL_GPL(disable_kprobe);
 

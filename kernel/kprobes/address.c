@@ -32,47 +32,6 @@ kprobe_opcode_t *__weak arch_adjust_kprobe_addr(unsigned long addr, unsigned lon
 	return (kprobe_opcode_t *)(addr + offset);
 }
 
-/* Find the function that contains @addr. Searches no symbols if @last covers it. */
-static bool kprobe_find_function(unsigned long addr, struct kprobe_address *where,
-				 const struct kprobe_address *last)
-{
-	unsigned long offset;
-
-	if (addr - last->function < last->size) {
-		*where = *last;
-		return true;
-	}
-	if (!kallsyms_lookup_size_offset(addr, &where->size, &offset))
-		return false;
-	where->function = addr - offset;
-	return true;
-}
-
-static int kprobe_resolve_address(kprobe_opcode_t *addr, const char *symbol, unsigned long offset,
-				  struct kprobe_address *where, struct kprobe_address *last)
-{
-	unsigned long given;
-	bool entry;
-
-	where->why = NULL;
-	if (!addr == !symbol)
-		return kprobe_refuse(where, -EINVAL, addr ? "symbol and address are both given" :
-							    "neither symbol nor address is given");
-	if (symbol)
-		addr = kprobe_lookup_name(symbol, offset);
-	if (!addr)
-		return kprobe_refuse(where, -ENOENT, "no such symbol");
-
-	given = (unsigned long)addr + offset;
-	if (!kprobe_find_function(given, where, last))
-		return kprobe_refuse(where, -ENOENT, "no symbol covers the address");
-	addr = arch_adjust_kprobe_addr(where->function, given - where->function, &entry);
-	where->addr = (unsigned long)addr;
-	where->flags = entry ? KPROBE_FLAG_ON_FUNC_ENTRY : 0;
-	*last = *where;
-	return 0;
-}
-
 /**
  * kprobe_resolve() - Find the address that a probe is meant for
  * @p: The probe as its caller gave it.
@@ -86,7 +45,31 @@ static int kprobe_resolve_address(kprobe_opcode_t *addr, const char *symbol, uns
 int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where,
 		   struct kprobe_address *last)
 {
-	return kprobe_resolve_address(p->addr, p->symbol_name, p->offset, where, last);
+	kprobe_opcode_t *addr = p->addr;
+	unsigned long given, offset;
+	bool entry;
+
+	where->why = NULL;
+	if (!addr == !p->symbol_name)
+		return kprobe_refuse(where, -EINVAL, addr ? "symbol and address are both given" :
+							    "neither symbol nor address is given");
+	if (p->symbol_name)
+		addr = kprobe_lookup_name(p->symbol_name, p->offset);
+	if (!addr)
+		return kprobe_refuse(where, -ENOENT, "no such symbol");
+
+	given = (unsigned long)addr + p->offset;
+	if (given - last->function < last->size)
+		*where = *last;
+	else if (kallsyms_lookup_size_offset(given, &where->size, &offset))
+		where->function = given - offset;
+	else
+		return kprobe_refuse(where, -ENOENT, "no symbol covers the address");
+	addr = arch_adjust_kprobe_addr(where->function, given - where->function, &entry);
+	where->addr = (unsigned long)addr;
+	where->flags = entry ? KPROBE_FLAG_ON_FUNC_ENTRY : 0;
+	*last = *where;
+	return 0;
 }
 
 /**
@@ -101,28 +84,14 @@ int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where,
  */
 int kprobe_on_func_entry(kprobe_opcode_t *addr, const char *sym, unsigned long offset)
 {
+	const struct kprobe p = { .addr = addr, .symbol_name = sym, .offset = offset };
 	struct kprobe_address where, last = { };
 	int err;
 
-	err = kprobe_resolve_address(addr, sym, offset, &where, &last);
+	err = offset == p.offset ? kprobe_resolve(&p, &where, &last) : -EINVAL;
 	if (err)
 		return err;
 	return where.flags & KPROBE_FLAG_ON_FUNC_ENTRY ? 0 : -EINVAL;
-}
-
-static int kprobe_check_text(struct kprobe_address *where)
-{
-	int err;
-
-	/* The gate area is text of user space. */
-	if (core_kernel_text(where->addr) && !in_gate_area_no_mm(where->addr))
-		return 0;
-	err = module_check_text(where->addr);
-	if (err == -ENOENT)
-		return kprobe_refuse(where, err, "text of a module that is not there now");
-	if (err)
-		return kprobe_refuse(where, err, "no text of the kernel or of a module");
-	return 0;
 }
 
 /* Callers read the type hash in a function's preamble as data. */
@@ -139,42 +108,38 @@ int __weak arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned lo
 	return 0;
 }
 
-static int kprobe_check_boundary(struct kprobe_address *where, struct insn_cursor *cursor)
-{
-	unsigned long before;
-	int err;
-
-	if (cursor->function != where->function || cursor->pos > where->addr) {
-		cursor->function = where->function;
-		cursor->pos = where->function;
-	}
-	err = arch_seek_insn(&cursor->pos, &before, where->addr);
-	if (err == -EINVAL)
-		return kprobe_refuse(where, err,
-				     "part of code that others read or patch as a whole");
-	if (err == -EBUSY)
-		return kprobe_refuse(where, -EINVAL, "padding with a jump for another probe");
-	return err;
-}
-
 /**
  * kprobe_check_place() - Check that a function may be probed
  * @where: The address. KPROBE_FLAG_FTRACE is added to its flags if ftrace owns the
  *	instruction.
- * @cursor: The cached result of the previous check; zero at first.
+ * @cursor: For the checks of a batch.
  *
  * Context: Process context with kprobe_mutex held.
  * Return: 0, or -EINVAL or -ENOENT as documented at register_kprobe().
  */
-int kprobe_check_place(struct kprobe_address *where, struct blacklist_cursor *cursor)
+int kprobe_check_place(struct kprobe_address *where, struct kprobe_cursor *cursor)
 {
+	const char *why;
 	int err;
 
-	err = kprobe_check_text(where);
-	if (err)
-		return err;
-	if (kprobe_is_blacklisted(where, cursor))
-		return kprobe_refuse(where, -EINVAL, kprobe_blacklisted_by(where));
+	/* The gate area is text of user space. */
+	if (!core_kernel_text(where->addr) || in_gate_area_no_mm(where->addr)) {
+		err = module_check_text(where->addr);
+		if (err)
+			return kprobe_refuse(where, err, err == -ENOENT ?
+					     "text of a module that is not there now" :
+					     "no text of the kernel or of a module");
+	}
+	if (cursor->function != where->function) {
+		cursor->function = where->function;
+		cursor->part_of_listed = blacklist_contains_parent(where->addr);
+		cursor->pos = where->function;
+	}
+	why = kprobe_blacklisted_by(where->addr);
+	if (!why && cursor->part_of_listed)
+		why = "part of a blacklisted function";
+	if (why)
+		return kprobe_refuse(where, -EINVAL, why);
 	/* An ftrace site is a whole instruction, and no other user patches it. */
 	if (is_ftrace_site(where->addr)) {
 		if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE))
@@ -190,18 +155,28 @@ int kprobe_check_place(struct kprobe_address *where, struct blacklist_cursor *cu
 /**
  * kprobe_check_insn() - Check that an instruction may be probed
  * @where: The address, which kprobe_check_place() has accepted.
- * @cursor: The instruction at which the previous check of a batch stopped decoding;
- *	zero at first. With ascending addresses each function is decoded once.
+ * @cursor: For the checks of a batch. With ascending addresses each function is decoded once.
  *
  * Context: Process context with kprobe_mutex, jump_label_lock() and text_mutex
  *	held: no other patching is in progress.
  * Return: 0, or -EINVAL or -EILSEQ as documented at register_kprobe().
  */
-int kprobe_check_insn(struct kprobe_address *where, struct insn_cursor *cursor)
+int kprobe_check_insn(struct kprobe_address *where, struct kprobe_cursor *cursor)
 {
+	unsigned long before;
+	int err;
+
 	if (where->flags & KPROBE_FLAG_FTRACE)
 		return 0;
 	if (kprobe_reserved(where->addr))
 		return kprobe_refuse(where, -EINVAL, kprobe_reserved_for(where->addr));
-	return kprobe_check_boundary(where, cursor);
+	if (cursor->pos > where->addr)
+		cursor->pos = where->function;
+	err = arch_seek_insn(&cursor->pos, &before, where->addr);
+	if (err == -EINVAL)
+		return kprobe_refuse(where, err,
+				     "part of code that others read or patch as a whole");
+	if (err == -EBUSY)
+		return kprobe_refuse(where, -EINVAL, "padding with a jump for another probe");
+	return err;
 }

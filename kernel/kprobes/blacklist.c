@@ -70,12 +70,9 @@ int kprobe_add_area_blacklist(unsigned long start, unsigned long end)
 	for (unsigned long entry = start; entry < end; entry += left) {
 		/* Assembly code may have no symbol at its start: it counts for another one. */
 		left = blacklist_add_symbol(entry, start);
-		if (left == -ENOENT && kernel_text_address(entry))
-			left = 0;
-		if (left < 0)
+		if (left < 0 && !(left == -ENOENT && kernel_text_address(entry)))
 			return left;
-		if (!left)
-			left = 1;
+		left = max(left, 1);
 	}
 	return 0;
 }
@@ -96,8 +93,12 @@ static bool blacklist_contains(unsigned long addr)
 	return arch_within_kprobe_blacklist(addr) || mtree_load(&blacklist, addr);
 }
 
-/* The compiler may have split a part off a blacklisted function, as "name.cold". */
-static bool blacklist_contains_parent(unsigned long addr)
+/*
+ * blacklist_contains_parent() - True if the function at @addr was split off a blacklisted one
+ *
+ * The compiler names such parts "name.cold". To search for their symbols takes long.
+ */
+bool blacklist_contains_parent(unsigned long addr)
 {
 	char name[KSYM_NAME_LEN], *dot;
 
@@ -124,52 +125,26 @@ bool within_kprobe_blacklist(unsigned long addr)
 }
 
 /**
- * kprobe_is_blacklisted() - Check consecutive addresses against the blacklist
- * @where: The address.
- * @cursor: The cached result for the previous function; zero at first.
+ * kprobe_blacklisted_by() - Check an address, but not the function it was split off
+ * @addr: The address.
  *
  * Context: Any.
- * Return: true if @where is in a function that must not be probed.
+ * Return: Why @addr must not be probed, for people; or NULL.
  */
-bool kprobe_is_blacklisted(const struct kprobe_address *where, struct blacklist_cursor *cursor)
+const char *kprobe_blacklisted_by(unsigned long addr)
 {
-	if (cursor->function != where->function) {
-		cursor->function = where->function;
-		cursor->part_of_listed = blacklist_contains_parent(where->addr);
-	}
-	return cursor->part_of_listed || blacklist_contains(where->addr);
-}
-
-/**
- * kprobe_blacklisted_by() - Explain why an address is on the blacklist
- * @where: The address, for which kprobe_is_blacklisted() returned true.
- *
- * Context: Any.
- * Return: The reason, for people.
- */
-const char *kprobe_blacklisted_by(const struct kprobe_address *where)
-{
-	void *addr = (void *)where->addr;
-
-	if (memory_contains(__noinstr_text_start, __noinstr_text_end, addr, 1))
+	if (!blacklist_contains(addr))
+		return NULL;
+	if (memory_contains(__noinstr_text_start, __noinstr_text_end, (void *)addr, 1))
 		return "blacklisted: noinstr";
-	if (memory_contains(__kprobes_text_start, __kprobes_text_end, addr, 1))
+	if (memory_contains(__kprobes_text_start, __kprobes_text_end, (void *)addr, 1))
 		return "blacklisted: __kprobes";
-	if (arch_within_kprobe_blacklist(where->addr))
+	if (arch_within_kprobe_blacklist(addr))
 		return "blacklisted: entry code of the architecture";
-	if (!blacklist_contains(where->addr))
-		return "part of a blacklisted function";
 	return "blacklisted: by the architecture, NOKPROBE_SYMBOL() or a module";
 }
 
-/**
- * blacklist_add_functions() - Add the functions that NOKPROBE_SYMBOL() has collected
- * @function: The addresses of the functions.
- * @end: The end of that array.
- *
- * Context: Process context. May sleep.
- * Return: 0, or -ENOMEM.
- */
+/* blacklist_add_functions() - Add what NOKPROBE_SYMBOL() has collected; 0, or -ENOMEM */
 int blacklist_add_functions(const unsigned long *function, const unsigned long *end)
 {
 	void *entry;
@@ -183,14 +158,7 @@ int blacklist_add_functions(const unsigned long *function, const unsigned long *
 	return 0;
 }
 
-/**
- * blacklist_add_section() - Add all functions of a section
- * @start: Start of the section.
- * @size: Size of the section in bytes; may be 0.
- *
- * Context: Process context. May sleep.
- * Return: 0, or -ENOMEM.
- */
+/* blacklist_add_section() - Add all functions of a section, if any; 0, or -ENOMEM */
 int blacklist_add_section(const void *start, unsigned long size)
 {
 	unsigned long entry = (unsigned long)start;
@@ -198,13 +166,7 @@ int blacklist_add_section(const void *start, unsigned long size)
 	return kprobe_add_area_blacklist(entry, entry + size) == -ENOMEM ? -ENOMEM : 0;
 }
 
-/**
- * blacklist_remove() - Remove all entries of a text
- * @start: Start of the text.
- * @end: The address after its last; may be @start.
- *
- * Context: Process context, kprobe_mutex held. May sleep.
- */
+/* blacklist_remove() - Remove all entries of a text, which may be empty */
 void blacklist_remove(unsigned long start, unsigned long end)
 {
 	lockdep_assert_held(&kprobe_mutex);

@@ -140,7 +140,6 @@ void kprobe_change_flag(struct kprobe *p, u32 flag, bool set);
 void site_change_flag(struct kprobe_site *site, u32 flag, bool set);
 
 /* address.c */
-struct blacklist_cursor;
 
 /**
  * struct kprobe_address - Resolved address of a probe
@@ -166,38 +165,29 @@ static inline int kprobe_refuse(struct kprobe_address *where, int err, const cha
 }
 
 /**
- * struct insn_cursor - Progress of decoding a function
+ * struct kprobe_cursor - What is known of the function that was checked last; zero at first
  * @function:	Start of the function.
+ * @part_of_listed: True if the compiler split it off a blacklisted function.
  * @pos:	The last instruction that was decoded.
  */
-struct insn_cursor {
+struct kprobe_cursor {
 	unsigned long function;
+	bool part_of_listed;
 	unsigned long pos;
 };
 
 int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where,
 		   struct kprobe_address *last);
-int kprobe_check_place(struct kprobe_address *where, struct blacklist_cursor *cursor);
-int kprobe_check_insn(struct kprobe_address *where, struct insn_cursor *cursor);
+int kprobe_check_place(struct kprobe_address *where, struct kprobe_cursor *cursor);
+int kprobe_check_insn(struct kprobe_address *where, struct kprobe_cursor *cursor);
 
 /* text.c */
 const char *kprobe_reserved_for(unsigned long addr);
 void text_forget(unsigned long start, unsigned long end);
 
 /* blacklist.c */
-
-/**
- * struct blacklist_cursor - Cached result for the function that was checked last
- * @function:	Start of the function; 0 at first.
- * @part_of_listed: True if the compiler split it off a blacklisted function.
- */
-struct blacklist_cursor {
-	unsigned long function;
-	bool part_of_listed;
-};
-
-bool kprobe_is_blacklisted(const struct kprobe_address *where, struct blacklist_cursor *cursor);
-const char *kprobe_blacklisted_by(const struct kprobe_address *where);
+bool blacklist_contains_parent(unsigned long addr);
+const char *kprobe_blacklisted_by(unsigned long addr);
 int blacklist_add_functions(const unsigned long *function, const unsigned long *end);
 int blacklist_add_section(const void *start, unsigned long size);
 void blacklist_remove(unsigned long start, unsigned long end);
