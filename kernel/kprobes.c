@@ -360,7 +360,7 @@ int kprobe_try(struct kprobe *p, const struct kprobe_kind *kind, struct kprobe_a
 	if (!err) {
 		look(req.site, data);
 		/* Nothing changes for a site that was there before. */
-		if (req.site->state != SITE_NEW)
+		if (!list_empty(&req.site->kp.list))
 			list_del_init(&req.site->batch);
 	}
 	kprobes_apply_removal(&ta.batch);

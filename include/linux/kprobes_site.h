@@ -17,13 +17,13 @@
 
 /**
  * enum kprobe_site_state - Life of a site
- * @SITE_NEW:		Prepared; its text has never been patched.
+ * @SITE_DISARMED:	Its text is not patched: the site is new, all of its probes are
+ *			disabled, or the debugfs knob is off.
  * @SITE_ARMED:		A breakpoint or an ftrace call reaches its probes.
  * @SITE_OPTIMIZING:	A breakpoint reaches its probes, and displaced instructions
  *			run in the detour. The optimiser waits until no task is in
  *			displaced text or on another path to it.
  * @SITE_JUMP:		A jump to the detour reaches its probes.
- * @SITE_DISARMED:	All of its probes are disabled, or the debugfs knob is off.
  * @SITE_DYING:		The last probe has left. CPUs may be in its slots; a new
  *			probe at the address reuses it.
  * @SITE_GONE:		Its text went away. It stays until its probes have left and its
@@ -32,11 +32,10 @@
  * site_set_state() documents the transitions.
  */
 enum kprobe_site_state {
-	SITE_NEW,
+	SITE_DISARMED,
 	SITE_ARMED,
 	SITE_OPTIMIZING,
 	SITE_JUMP,
-	SITE_DISARMED,
 	SITE_DYING,
 	SITE_GONE,
 };

@@ -77,39 +77,6 @@ static bool __kprobes site_update(struct kprobe_site *site)
 	return site->state != SITE_GONE && site_should_be_armed(site);
 }
 
-/* Retire a site without probes, or keep one whose probes are all disabled. */
-static void site_update_idle(struct kprobe_site *site)
-{
-	bool used = !list_empty(&site->kp.list);
-
-	switch (site->state) {
-	case SITE_NEW:
-		if (used)
-			site_set_state(site, SITE_DISARMED);
-		else
-			site_destroy(site);
-		break;
-	case SITE_DYING:
-		if (used)
-			site_set_state(site, SITE_DISARMED);
-		break;
-	case SITE_DISARMED:
-		if (!used) {
-			site_set_state(site, SITE_DYING);
-			site_retire(site);
-		}
-		break;
-	case SITE_GONE:
-		if (!used)
-			site_retire(site);
-		break;
-	case SITE_ARMED:
-	case SITE_OPTIMIZING:
-	case SITE_JUMP:
-		break;
-	}
-}
-
 static int kprobes_apply_to(struct list_head *batch, bool may_arm)
 {
 	struct kprobe_site *site, *next;
@@ -141,8 +108,10 @@ static int kprobes_apply_to(struct list_head *batch, bool may_arm)
 		list_del_init(&site->batch);
 		if (site_is_armed(site))
 			optimizer_consider(site);
-		else
-			site_update_idle(site);
+		else if (list_empty(&site->kp.list))
+			site_retire(site);
+		else if (site->state == SITE_DYING)
+			site_set_state(site, SITE_DISARMED);
 	}
 	return 0;
 }

@@ -248,7 +248,6 @@ static const struct file_operations kprobes_enabled_fops = {
 #define KIND_FTRACE	(SITE_GONE + 1)
 
 static const char * const site_kinds[] = {
-	[SITE_NEW]		= "new",
 	[SITE_ARMED]		= "breakpoint",
 	[SITE_OPTIMIZING]	= "optimizing",
 	[SITE_JUMP]		= "jump",

@@ -30,7 +30,7 @@ void kprobes_lose_text(unsigned long start, unsigned long end)
 	sites_leave_batch(&armed);
 	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
 		if (site->state != SITE_GONE)
-			site_lose_text(site);
+			site_set_gone(site);
 	blacklist_remove(start, end);
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobes_lose_text);

@@ -119,7 +119,6 @@ struct site_cursor {
 void sites_init(void);
 int site_reserve(unsigned int count);
 struct kprobe_site *site_create(unsigned long addr, u32 flags);
-void site_destroy(struct kprobe_site *site);
 struct kprobe_site *site_find(unsigned long addr);
 struct kprobe_site *site_at(const struct site_cursor *cursor);
 struct kprobe_site *site_pass(struct site_cursor *cursor, struct kprobe_site *site);
@@ -128,7 +127,7 @@ struct kprobe_site *site_next(struct kprobe_site *site);
 struct kprobe_site *site_first_in(unsigned long start, unsigned long end);
 struct kprobe_site *site_next_in(struct kprobe_site *site, unsigned long end);
 void site_set_state(struct kprobe_site *site, enum kprobe_site_state state);
-void site_lose_text(struct kprobe_site *site);
+void site_set_gone(struct kprobe_site *site);
 void site_retire(struct kprobe_site *site);
 
 /* links.c */

@@ -83,15 +83,7 @@ noinstr struct kprobe *get_kprobe(void *addr)
 }
 EXPORT_SYMBOL_IF_KUNIT(get_kprobe);
 
-/**
- * kprobe_find_further() - Find the site at an address that is not in its first slots
- * @table: The hash.
- * @i: The slot after them.
- * @addr: The address.
- *
- * Context: See get_kprobe().
- * Return: The site's struct kprobe, or NULL.
- */
+/* kprobe_find_further() - get_kprobe(), from slot @i of the table on */
 noinstr struct kprobe *kprobe_find_further(const struct kprobe_table *table, unsigned long i,
 					   const void *addr)
 {
@@ -169,19 +161,6 @@ static unsigned long table_size(unsigned long sites)
 	return max(roundup_pow_of_two(TABLE_SLOTS_PER_SITE * sites), TABLE_MIN_SIZE);
 }
 
-/* In bytes, of a table with @size slots and the repeated one. */
-static size_t table_bytes(unsigned long size)
-{
-	return struct_size_t(struct kprobe_table, slot, size + 1);
-}
-
-/* A little more than a power of two, of which kmalloc() would make the next one. */
-static struct kprobe_table *table_alloc(unsigned long size)
-{
-	return size > TABLE_MIN_SIZE ? __vmalloc(table_bytes(size), GFP_KERNEL | __GFP_NOWARN) :
-				       kmalloc(table_bytes(size), GFP_KERNEL | __GFP_NOWARN);
-}
-
 /* Not by call_rcu(), as RCU does not watch a CPU in bring-up, which may search the table. */
 static void table_free_work(struct work_struct *work)
 {
@@ -193,8 +172,11 @@ static int site_table_resize(unsigned int sites)
 {
 	struct kprobe_table *old = table_locked(), *new;
 	unsigned long size = table_size(sites);
+	size_t bytes = struct_size(new, slot, size + 1);
+	gfp_t gfp = GFP_KERNEL | __GFP_NOWARN;
 
-	new = table_alloc(size);
+	/* A little more than a power of two, of which kmalloc() would make the next one. */
+	new = size > TABLE_MIN_SIZE ? __vmalloc(bytes, gfp) : kmalloc(bytes, gfp);
 	if (!new)
 		return -ENOMEM;
 	new->shift = BITS_PER_LONG - ilog2(size);
@@ -214,13 +196,7 @@ static int site_table_resize(unsigned int sites)
 	return 0;
 }
 
-/**
- * site_reserve() - Make room in the hash
- * @count: The number of sites to be created.
- *
- * Context: Process context, kprobe_mutex held.
- * Return: 0, or -ENOMEM.
- */
+/* site_reserve() - Make room in the hash for @count more sites; returns 0, or -ENOMEM */
 int site_reserve(unsigned int count)
 {
 	struct kprobe_table *table = table_locked();
@@ -324,13 +300,6 @@ struct kprobe_site *site_find(unsigned long addr)
 	return kp ? site_of(kp) : NULL;
 }
 
-static void site_unlink(struct kprobe_site *site)
-{
-	if (site->state != SITE_GONE)
-		site_table_erase(table_locked(), &site->kp);
-	rb_erase(&site->node, &site_tree);
-}
-
 #ifdef CONFIG_OPTPROBES
 static void site_init_detour(struct kprobe_site *site)
 {
@@ -378,7 +347,7 @@ DEFINE_FREE(site, struct kprobe_site *, if (_T) site_free_later(_T))
  *
  * Context: Process context with kprobe_mutex and text_mutex held. Room in the hash
  *	has been reserved.
- * Return: The site, in state SITE_NEW, or an error of the architecture: -ENOMEM,
+ * Return: The site, in state SITE_DISARMED, or an error of the architecture: -ENOMEM,
  *	-EILSEQ if there is no instruction, -EOPNOTSUPP if it cannot be probed, -EINVAL.
  */
 struct kprobe_site *site_create(unsigned long addr, u32 flags)
@@ -410,26 +379,15 @@ struct kprobe_site *site_create(unsigned long addr, u32 flags)
 	return no_free_ptr(site);
 }
 
-/* site_destroy() - Undo site_create() before the site has ever been armed */
-void site_destroy(struct kprobe_site *site)
-{
-	WARN_ON_ONCE(site->state != SITE_NEW);
-	site_unlink(site);
-	site_remove_slots(site);
-	site_free_later(site);
-}
-
 static const u8 site_transitions[] = {
-	/* a probe arrives; the new site's probes may all be disabled */
-	[SITE_NEW]	= BIT(SITE_ARMED) | BIT(SITE_DISARMED) | BIT(SITE_GONE),
+	/* a probe arrives, or is enabled; the last probe leaves, or none has come */
+	[SITE_DISARMED]	= BIT(SITE_ARMED) | BIT(SITE_DYING) | BIT(SITE_GONE),
 	/* the last enabled probe is disabled or leaves; all probes are disarmed */
 	[SITE_ARMED]	= BIT(SITE_DISARMED) | BIT(SITE_GONE) | BIT(SITE_OPTIMIZING),
 	/* no task can reach the displaced text other than through the detour */
 	[SITE_OPTIMIZING] = BIT(SITE_JUMP) | BIT(SITE_ARMED),
 	/* the last enabled probe leaves, a neighbour is armed, the detour is unfit */
 	[SITE_JUMP]	= BIT(SITE_ARMED) | BIT(SITE_DISARMED),
-	/* enabled again; the last probe leaves */
-	[SITE_DISARMED]	= BIT(SITE_ARMED) | BIT(SITE_DYING) | BIT(SITE_GONE),
 	/* a new probe arrives before the site is freed */
 	[SITE_DYING]	= BIT(SITE_ARMED) | BIT(SITE_DISARMED) | BIT(SITE_GONE),
 	[SITE_GONE]	= 0,
@@ -438,10 +396,10 @@ static const u8 site_transitions[] = {
 /*
  * site_set_state() - Change a site's state; no other function does
  *
- *	NEW -> ARMED <-> DISARMED -> DYING -> freed
+ *	DISARMED <-> ARMED
  *	ARMED -> OPTIMIZING -> JUMP -> ARMED, DISARMED
  *	OPTIMIZING -> ARMED
- *	NEW -> DISARMED
+ *	DISARMED -> DYING -> freed
  *	DYING -> ARMED, DISARMED
  *	any but OPTIMIZING, JUMP -> GONE -> freed, when its last probe has left
  */
@@ -469,18 +427,15 @@ static const bool slots_outlive_text = true;
 static const bool slots_outlive_text;
 #endif
 
-/**
- * site_lose_text() - Mark a site gone before its text is freed
- * @site: The site, no longer armed.
+/*
+ * site_set_gone() - Mark a disarmed site gone before its text is freed
  *
  * Other text may be loaded at the address later, so the site leaves the hash. It stays
  * in the ordered index while a probe is there. A task may still be preempted in its
  * slots: an async function of the module, or a task that was preempted on return from
  * a handler.
- *
- * Context: Process context, kprobe_mutex held.
  */
-void site_lose_text(struct kprobe_site *site)
+void site_set_gone(struct kprobe_site *site)
 {
 	site_table_erase(table_locked(), &site->kp);
 	site_set_state(site, SITE_GONE);
@@ -499,17 +454,6 @@ void site_lose_text(struct kprobe_site *site)
  */
 static LIST_HEAD(retired_sites);	/* kprobe_mutex */
 
-static void site_free(struct kprobe_site *site)
-{
-	if (site->state != SITE_GONE || slots_outlive_text)
-		site_remove_slots(site);
-	if (!list_empty(&site->kp.list))
-		return;
-	site_unlink(site);
-	optimizer_site_left(site_addr(site));
-	list_add(&site->retired, &unlinked_sites);
-}
-
 /* Frees at most SITES_AT_A_TIME sites. Returns true if more are left. */
 static bool sites_free_some(struct list_head *batch)
 {
@@ -521,7 +465,15 @@ static bool sites_free_some(struct list_head *batch)
 		if (n++ == SITES_AT_A_TIME)
 			return true;
 		list_del_init(&site->retired);
-		site_free(site);
+		if (site->state != SITE_GONE || slots_outlive_text)
+			site_remove_slots(site);
+		if (!list_empty(&site->kp.list))
+			continue;
+		if (site->state != SITE_GONE)
+			site_table_erase(table_locked(), &site->kp);
+		rb_erase(&site->node, &site_tree);
+		optimizer_site_left(site_addr(site));
+		list_add(&site->retired, &unlinked_sites);
 	}
 	site_table_shrink();
 	return false;
@@ -546,17 +498,17 @@ static void sites_reap_work(struct work_struct *work)
 		kfree(site);
 }
 
-/**
+/*
  * site_retire() - Free a site when no task can be in its slots
- * @site: A dying or gone site, which no hit reaches.
  *
- * Context: Process context, kprobe_mutex held.
+ * No hit reaches it: it is disarmed and has no probes, or is gone.
  */
 void site_retire(struct kprobe_site *site)
 {
-	lockdep_assert_held(&kprobe_mutex);
-	WARN_ON_ONCE(site->state != SITE_DYING && site->state != SITE_GONE);
-	if (list_empty(&site->retired))
-		list_add_tail(&site->retired, &retired_sites);
+	if (site->state == SITE_DISARMED)
+		site_set_state(site, SITE_DYING);
+	if (!list_empty(&site->retired))
+		return;
+	list_add_tail(&site->retired, &retired_sites);
 	queue_work(system_unbound_wq, &site_reaper);
 }
