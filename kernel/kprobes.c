@@ -230,7 +230,7 @@ static int kprobes_publish(struct kprobe_transaction *ta)
 		p->flags |= req->where.flags | (site->kp.flags & KPROBE_FLAG_OPTIMIZED);
 		kprobe_link(p, site);
 	}
-	err = kprobes_apply(&ta->batch);
+	err = kprobes_apply(&ta->batch, true);
 	if (err)
 		for (int i = 0; i < ta->num; i++)
 			kprobe_unlink(ta->reqs[i].p);
@@ -546,7 +546,7 @@ static int kprobe_set_disabled(struct kprobe *p, u32 disabled)
 	kprobe_change_flag(p, KPROBE_FLAG_DISABLED, disabled);
 	site_add_to_batch(site, &batch);
 	if (!disabled)
-		err = kprobes_apply(&batch);
+		err = kprobes_apply(&batch, true);
 	if (err)
 		kprobe_change_flag(p, KPROBE_FLAG_DISABLED, true);
 	kprobes_apply_removal(&batch);

@@ -5,13 +5,21 @@
  * Callers change which probes exist or are enabled first, and then pass the affected
  * sites in one batch to kprobes_apply(). Only arming can fail: the caller then reverts
  * its change and calls kprobes_apply_removal(), which arms nothing.
+ *
+ * A batch takes one update of each ftrace_ops and one synchronisation of all CPUs for
+ * breakpoints, regardless of the number of sites.
  */
 #include "internal.h"
 
+#include <linux/cpu.h>
+#include <linux/limits.h>
+#include <linux/memory.h>
 #include <linux/minmax.h>
 #include <linux/printk.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+
+#include <asm/sections.h>
 
 #include <kunit/visibility.h>
 
@@ -21,69 +29,109 @@
  */
 static bool all_enabled = true;
 
-static __always_inline bool site_should_be_armed(struct kprobe_site *site)
-{
-	struct kprobe *p;
-
-	/* Calls in flight return to a probed trampoline even if the knob is off. */
-	if (all_enabled || arch_trampoline_kprobe(&site->kp))
-		list_for_each_entry(p, &site->kp.list, list)
-			if (!kprobe_disabled(p))
-				return true;
-	return false;
-}
-
-static __always_inline bool site_has_post_handler(const struct kprobe_site *site)
-{
-	struct kprobe *p;
-
-	list_for_each_entry(p, &site->kp.list, list)
-		if (p->post_handler)
-			return true;
-	return false;
-}
-
 /*
- * Copy into the site what a hit needs to know of the probes. A back end may read the
- * site's post handler and call it later, so it is never cleared: it does nothing when
- * no probe has a post handler.
+ * Copy into the site what a hit needs to know of the probes. Returns true if there is one to
+ * be hit.
+ *
+ * A back end may read the site's post handler and call it later, so it is never cleared: it
+ * does nothing when no probe has a post handler.
  *
  * A hit on another CPU reads @called without a lock and follows it to a probe that may just
  * have been linked. list_add_rcu() does not order that, only what is before it. A hit sees
  * the other fields in any order.
  */
-static __always_inline void site_update_handlers(struct kprobe_site *site)
-{
-	struct kprobe *called = &site->kp;
-
-	if (list_is_singular(&site->kp.list)) {
-		called = list_first_entry(&site->kp.list, struct kprobe, list);
-		if (kprobe_disabled(called))
-			called = &site->kp;
-	}
-	/* Pairs with the address dependency of kprobe_called(). */
-	smp_store_release(&site->called, called);
-	WRITE_ONCE(site->has_post, site_has_post_handler(site));
-	if (site->has_post)
-		WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);
-	site->stale = false;
-}
-
-/* Update what hits know of the probes. Returns true if there is one to be hit. */
 static bool __kprobes site_update(struct kprobe_site *site)
 {
+	struct kprobe *p, *called = &site->kp;
+	bool enabled = false, post = false;
+
 	guard(kprobe_links)();
-	site_update_handlers(site);
-	return site->state != SITE_GONE && site_should_be_armed(site);
+	list_for_each_entry(p, &site->kp.list, list) {
+		enabled |= !kprobe_disabled(p);
+		post |= !!p->post_handler;
+	}
+	if (enabled && list_is_singular(&site->kp.list))
+		called = list_first_entry(&site->kp.list, struct kprobe, list);
+	/* Pairs with the address dependency of kprobe_called(). */
+	smp_store_release(&site->called, called);
+	WRITE_ONCE(site->has_post, post);
+	if (post)
+		WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);
+	site->stale = false;
+	/* Calls in flight return to a probed trampoline even if the knob is off. */
+	return enabled && site->state != SITE_GONE &&
+	       (all_enabled || arch_trampoline_kprobe(&site->kp));
 }
 
-static int kprobes_apply_to(struct list_head *batch, bool may_arm)
+void __weak arch_sync_kprobes(void)
+{
+}
+
+static void sites_patch_breakpoints(struct list_head *batch, void (*patch)(struct kprobe *kp))
+{
+	struct kprobe_site *site;
+
+	/* No locks if ftrace patches all: the caller may hold that of CPU hotplug. */
+	list_for_each_entry(site, batch, batch)
+		if (!kprobe_ftrace(&site->kp))
+			break;
+	if (list_entry_is_head(site, batch, batch))
+		return;
+	guard(cpus_read_lock)();
+	guard(mutex)(&text_mutex);
+	list_for_each_entry(site, batch, batch) {
+		if (!kprobe_ftrace(&site->kp))
+			patch(&site->kp);
+		cond_resched_tasks_rcu_qs();
+	}
+	arch_sync_kprobes();
+}
+
+static void sites_set_state(struct list_head *batch, enum kprobe_site_state state)
+{
+	struct kprobe_site *site;
+
+	list_for_each_entry(site, batch, batch)
+		if (site->state != state)
+			site_set_state(site, state);
+}
+
+/* Restore the text at sites. All are armed, and some may have a jump. */
+static void disarm_sites(struct list_head *batch)
+{
+	LIST_HEAD(restored);
+
+	if (list_empty(batch))
+		return;
+	disarm_jumps(batch, &restored);
+	unoptimize_sites(batch);
+	ftrace_disarm_sites(batch);
+	sites_patch_breakpoints(batch, arch_disarm_kprobe);
+	list_splice_tail(&restored, batch);
+	sites_set_state(batch, SITE_DISARMED);
+	optimizer_neighbours_left(batch);
+}
+
+/**
+ * kprobes_apply() - Patch the sites of a batch whose text does not match their probes
+ * @batch: Sites, linked by their @batch. Empty on success.
+ * @may_arm: False if probes have only left or been disabled: then no site is armed, also none
+ *	that kprobes_set_enabled() could not arm.
+ *
+ * Context: Process context, kprobe_mutex held.
+ * Return: 0; or, if @may_arm, -ENOMEM or an error of ftrace: then no further site has been
+ *	armed, and the caller must restore the probes and call kprobes_apply_removal().
+ */
+int kprobes_apply(struct list_head *batch, bool may_arm)
 {
 	struct kprobe_site *site, *next;
 	LIST_HEAD(to_disarm);
 	LIST_HEAD(to_arm);
 	int err;
 
+	lockdep_assert_held(&kprobe_mutex);
+	if (list_empty(batch))
+		return 0;
 	list_for_each_entry_safe(site, next, batch, batch) {
 		bool armed = site_is_armed(site);
 
@@ -95,7 +143,13 @@ static int kprobes_apply_to(struct list_head *batch, bool may_arm)
 		}
 	}
 
-	err = arm_sites(&to_arm);
+	/* Sites that are armed already only claim the other ftrace_ops. */
+	err = list_empty(&to_arm) ? 0 : ftrace_arm_sites(&to_arm);
+	if (!err) {
+		unoptimize_around(&to_arm);
+		sites_patch_breakpoints(&to_arm, arch_arm_kprobe);
+		sites_set_state(&to_arm, SITE_ARMED);
+	}
 	disarm_sites(&to_disarm);
 	unoptimize_unsuitable(batch);
 	ftrace_relax_sites(batch);
@@ -116,32 +170,6 @@ static int kprobes_apply_to(struct list_head *batch, bool may_arm)
 	return 0;
 }
 
-/**
- * kprobes_apply() - Patch the sites of a batch whose text does not match their probes
- * @batch: Sites, linked by their @batch. Empty on success.
- *
- * Context: Process context, kprobe_mutex held.
- * Return: 0; or -ENOMEM or an error of ftrace: then no further site has been armed, and
- *	the caller must restore the probes and pass @batch to kprobes_apply_removal().
- */
-int kprobes_apply(struct list_head *batch)
-{
-	return kprobes_apply_to(batch, true);
-}
-
-/**
- * kprobes_apply_removal() - Patch the sites of a batch after probes have left them
- * @batch: Sites, linked by their @batch. Empty afterwards.
- *
- * It arms no site, also none that kprobes_set_enabled() could not arm.
- *
- * Context: Process context, kprobe_mutex held.
- */
-void kprobes_apply_removal(struct list_head *batch)
-{
-	kprobes_apply_to(batch, false);
-}
-
 /* kprobes_enabled() - True if the debugfs knob "enabled" is on */
 bool kprobes_enabled(void)
 {
@@ -149,51 +177,35 @@ bool kprobes_enabled(void)
 }
 
 /*
- * Arm or disarm @size sites from @site on, all or none. Returns the number of sites that there
- * were; @site is set to the one after them.
+ * Update all sites but those that cannot be armed: returns how many these are. A batch with
+ * one of them is halved until it has no other site.
  */
-static unsigned int kprobes_apply_some(struct kprobe_site **site, unsigned int size, int *err)
-{
-	unsigned int n = 0;
-	LIST_HEAD(batch);
-
-	for (; *site && n < size; n++, *site = site_next(*site))
-		site_add_to_batch(*site, &batch);
-	*err = kprobes_apply(&batch);
-	sites_leave_batch(&batch);
-	return n;
-}
-
-/*
- * Arm all sites but those that cannot be armed. A batch with one of them is halved until it
- * has no other site.
- */
-static int kprobes_arm_all(void)
+static unsigned int kprobes_apply_all(int *last_err)
 {
 	struct kprobe_site *site = site_first_from(0), *first;
 	unsigned int size = UINT_MAX, n, failed = 0;
-	int err, last_err = 0;
+	LIST_HEAD(batch);
+	int err;
 
 	for (first = site; first; first = site) {
-		n = kprobes_apply_some(&site, size, &err);
+		for (n = 0; site && n < size; n++, site = site_next(site))
+			site_add_to_batch(site, &batch);
+		err = kprobes_apply(&batch, true);
+		sites_leave_batch(&batch);
 		if (!err) {
-			size = n > UINT_MAX / 2 ? UINT_MAX : 2 * n;
+			size = 2 * min(n, UINT_MAX / 2);
 		} else if (n > 1) {
 			size = n / 2;
 			site = first;
 		} else {
 			pr_warn_ratelimited("%pS is not armed: %pe\n", first->kp.addr,
 					    ERR_PTR(err));
-			last_err = err;
+			*last_err = err;
 			failed++;
 		}
 		cond_resched_tasks_rcu_qs();
 	}
-	if (failed)
-		pr_warn("armed all enabled probes but those at %u addresses\n", failed);
-	else
-		pr_info("armed all enabled probes\n");
-	return last_err;
+	return failed;
 }
 
 /**
@@ -207,18 +219,56 @@ static int kprobes_arm_all(void)
  */
 int kprobes_set_enabled(bool on)
 {
-	struct kprobe_site *site;
-	int err;
+	unsigned int failed;
+	int err = 0;
 
 	guard(mutex)(&kprobe_mutex);
 	if (!on && !all_enabled)
 		return 0;
 	WRITE_ONCE(all_enabled, on);
-	if (on)
-		return kprobes_arm_all();
-	site = site_first_from(0);
-	kprobes_apply_some(&site, UINT_MAX, &err);
-	pr_info("disarmed all probes: write 1 to debugfs kprobes/enabled to arm them\n");
+	failed = kprobes_apply_all(&err);
+	if (!on)
+		pr_info("disarmed all probes: write 1 to debugfs kprobes/enabled to arm them\n");
+	else if (failed)
+		pr_warn("armed all enabled probes but those at %u addresses\n", failed);
+	else
+		pr_info("armed all enabled probes\n");
 	return err;
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobes_set_enabled);
+
+/**
+ * kprobes_forget_text() - Disarm the sites in text that is about to be freed
+ * @start: The first address of the text.
+ * @end: The address after its last. The text is still mapped.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void kprobes_forget_text(unsigned long start, unsigned long end)
+{
+	struct kprobe_site *site;
+	LIST_HEAD(armed);
+
+	lockdep_assert_held(&kprobe_mutex);
+	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
+		if (site_is_armed(site))
+			site_add_to_batch(site, &armed);
+	disarm_sites(&armed);
+	sites_leave_batch(&armed);
+	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
+		if (site->state != SITE_GONE)
+			site_set_gone(site);
+	blacklist_remove(start, end);
+}
+EXPORT_SYMBOL_IF_KUNIT(kprobes_forget_text);
+
+/**
+ * kprobe_free_init_mem() - Disarm the sites in the kernel's init text before it is freed
+ *
+ * Context: Process context, once, when no new probe can be registered there.
+ */
+void kprobe_free_init_mem(void)
+{
+	guard(mutex)(&kprobe_mutex);
+	kprobes_forget_text((unsigned long)__init_begin, (unsigned long)__init_end);
+}

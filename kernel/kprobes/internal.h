@@ -200,10 +200,6 @@ void slots_init(void);
 static inline void slots_init(void) { }
 #endif
 
-/* arm.c */
-int arm_sites(struct list_head *batch);
-void disarm_sites(struct list_head *batch);
-
 /* ftrace.c */
 #ifdef CONFIG_DYNAMIC_FTRACE
 static inline bool is_ftrace_site(unsigned long addr)
@@ -418,17 +414,19 @@ static inline int refusals_add(const struct kprobe *p, int err, const char *why)
 #endif
 
 /* apply.c */
-int kprobes_apply(struct list_head *batch);
-void kprobes_apply_removal(struct list_head *batch);
+int kprobes_apply(struct list_head *batch, bool may_arm);
 bool kprobes_enabled(void);
 int kprobes_set_enabled(bool on);
+void kprobes_forget_text(unsigned long start, unsigned long end);
+
+static inline void kprobes_apply_removal(struct list_head *batch)
+{
+	kprobes_apply(batch, false);
+}
 
 /* wait.c */
 bool kprobes_must_not_wait(void);
 void kprobes_wait_for_tasks(void);
 int kprobes_init_waits(void);
-
-/* gone.c */
-void kprobes_lose_text(unsigned long start, unsigned long end);
 
 #endif /* _KERNEL_KPROBES_INTERNAL_H */

@@ -135,7 +135,7 @@ static void module_lose_text(const struct module *mod, enum mod_mem_type type)
 	unsigned long start = module_text_start(mod, type), end = module_text_end(mod, type);
 
 	range_tree_clear(&known_text, start, end);
-	kprobes_lose_text(start, end);
+	kprobes_forget_text(start, end);
 }
 
 static int module_add_blacklist(const struct module *mod)

@@ -28,7 +28,7 @@ static struct kprobe crowd[2 * SITES_AT_A_TIME + 10];
 static void lose_text_at(const kprobe_opcode_t *addr)
 {
 	guard(mutex)(&kprobe_mutex);
-	kprobes_lose_text((unsigned long)addr, (unsigned long)(addr + 1));
+	kprobes_forget_text((unsigned long)addr, (unsigned long)(addr + 1));
 }
 
 static void unregister_crowd(void *unused)
