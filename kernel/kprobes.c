@@ -613,7 +613,6 @@ static int __init init_kprobes(void)
 	int err;
 
 	sites_init();
-	slots_init();
 	blacklist_init();
 	err = arch_init_kprobes();
 	if (!err)

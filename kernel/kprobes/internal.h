@@ -193,13 +193,6 @@ void blacklist_remove(unsigned long start, unsigned long end);
 void blacklist_init(void);
 unsigned long blacklist_next(unsigned long addr, unsigned long *end);
 
-/* slot.c */
-#ifdef CONFIG_OPTPROBES
-void slots_init(void);
-#else
-static inline void slots_init(void) { }
-#endif
-
 /* ftrace.c */
 #ifdef CONFIG_DYNAMIC_FTRACE
 static inline bool is_ftrace_site(unsigned long addr)

@@ -7,6 +7,7 @@
 
 #include <linux/array_size.h>
 #include <linux/bitmap.h>
+#include <linux/build_bug.h>
 #include <linux/execmem.h>
 #include <linux/init.h>
 #include <linux/kallsyms.h>
@@ -23,7 +24,6 @@
  * struct slot_cache - Slots of one size
  * @name:	The name of a page in /proc/kallsyms.
  * @slot_bytes:	The size of a slot in bytes.
- * @pages:	All pages, by address, and possibly pages of other sizes. Read under RCU.
  * @open_pages:	The pages with a free slot. kprobe_mutex.
  * @alloc:	Allocates a page.
  * @free:	Frees a page.
@@ -31,7 +31,6 @@
 struct slot_cache {
 	const char *name;
 	unsigned int slot_bytes;
-	struct maple_tree *pages;
 	struct list_head open_pages;
 	void *(*alloc)(void);
 	void (*free)(void *page);
@@ -62,12 +61,12 @@ void *__weak alloc_insn_page(void)
 	return execmem_alloc(EXECMEM_KPROBES, PAGE_SIZE);
 }
 
-static struct maple_tree insn_pages = MTREE_INIT(insn_pages, MT_FLAGS_USE_RCU);
+/* All pages, by address. Read under RCU. */
+static struct maple_tree slot_pages = MTREE_INIT(slot_pages, MT_FLAGS_USE_RCU);
 
 static struct slot_cache insn_slots = {
 	.name = "kprobe_insn_page",
 	.slot_bytes = SLOT_BYTES,
-	.pages = &insn_pages,
 	.open_pages = LIST_HEAD_INIT(insn_slots.open_pages),
 	.alloc = alloc_insn_page,
 	.free = execmem_free,
@@ -76,12 +75,6 @@ static struct slot_cache insn_slots = {
 static unsigned long slot_page_start(const struct slot_page *page)
 {
 	return (unsigned long)page->code;
-}
-
-static void slot_page_announce(const struct slot_page *page, bool freed)
-{
-	perf_event_ksymbol(PERF_RECORD_KSYMBOL_TYPE_OOL, slot_page_start(page), PAGE_SIZE, freed,
-			   page->cache->name);
 }
 
 static struct slot_page *slot_page_add(struct slot_cache *cache)
@@ -97,22 +90,23 @@ static struct slot_page *slot_page_add(struct slot_cache *cache)
 	page->code = cache->alloc();
 	if (!page->code)
 		return NULL;
-	if (mtree_insert_range(cache->pages, slot_page_start(page),
+	if (mtree_insert_range(&slot_pages, slot_page_start(page),
 			       slot_page_start(page) + PAGE_SIZE - 1, page, GFP_KERNEL)) {
 		cache->free(page->code);
 		return NULL;
 	}
 	list_add(&page->link, &cache->open_pages);
-	slot_page_announce(page, false);
+	perf_event_ksymbol(PERF_RECORD_KSYMBOL_TYPE_OOL, slot_page_start(page), PAGE_SIZE, false,
+			   cache->name);
 	return no_free_ptr(page);
 }
 
 static void slot_page_remove(struct slot_page *page)
 {
-	slot_page_announce(page, true);
+	perf_event_ksymbol(PERF_RECORD_KSYMBOL_TYPE_OOL, slot_page_start(page), PAGE_SIZE, true,
+			   page->cache->name);
 	list_del(&page->link);
-	range_tree_clear(page->cache->pages, slot_page_start(page),
-			 slot_page_start(page) + PAGE_SIZE);
+	range_tree_clear(&slot_pages, slot_page_start(page), slot_page_start(page) + PAGE_SIZE);
 	page->cache->free(page->code);
 	kfree_rcu(page, rcu);
 }
@@ -136,9 +130,9 @@ static kprobe_opcode_t *slot_alloc(struct slot_cache *cache, struct kprobe *owne
 	return page->code + i * cache->slot_bytes;
 }
 
-static void slot_free(struct maple_tree *pages, kprobe_opcode_t *slot)
+static void slot_free(kprobe_opcode_t *slot)
 {
-	struct slot_page *page = mtree_load(pages, (unsigned long)slot);
+	struct slot_page *page = mtree_load(&slot_pages, (unsigned long)slot);
 	unsigned int i;
 
 	lockdep_assert_held(&kprobe_mutex);
@@ -155,9 +149,17 @@ static void slot_free(struct maple_tree *pages, kprobe_opcode_t *slot)
 		slot_page_remove(page);
 }
 
-static struct kprobe *slot_owner(struct maple_tree *pages, unsigned long addr)
+/* The page of instructions, or of detours, at an address, or NULL. */
+static const struct slot_page *slot_page_find(unsigned long addr, bool detours)
 {
-	struct slot_page *page = mtree_load(pages, addr);
+	const struct slot_page *page = mtree_load(&slot_pages, addr);
+
+	return page && (page->cache != &insn_slots) == detours ? page : NULL;
+}
+
+static struct kprobe *slot_owner(unsigned long addr, bool detours)
+{
+	const struct slot_page *page = slot_page_find(addr, detours);
 	unsigned long i;
 
 	if (!page)
@@ -178,12 +180,7 @@ kprobe_opcode_t *get_insn_slot_for(struct kprobe *owner)
 	return slot_alloc(&insn_slots, owner);
 }
 
-/**
- * get_insn_slot() - Allocate a slot without an owner
- *
- * Context: See get_insn_slot_for().
- * Return: The slot, or NULL.
- */
+/* get_insn_slot() - get_insn_slot_for(), without an owner */
 kprobe_opcode_t *get_insn_slot(void)
 {
 	return get_insn_slot_for(NULL);
@@ -198,7 +195,7 @@ kprobe_opcode_t *get_insn_slot(void)
  */
 void free_insn_slot(kprobe_opcode_t *slot, int dirty)
 {
-	slot_free(&insn_pages, slot);
+	slot_free(slot);
 }
 
 /**
@@ -210,7 +207,8 @@ void free_insn_slot(kprobe_opcode_t *slot, int dirty)
  */
 bool is_kprobe_insn_slot(unsigned long addr)
 {
-	return mtree_load(&insn_pages, addr);
+	guard(rcu)();
+	return slot_page_find(addr, false);
 }
 
 /**
@@ -223,7 +221,7 @@ bool is_kprobe_insn_slot(unsigned long addr)
  */
 struct kprobe *kprobe_slot_owner(unsigned long addr)
 {
-	return slot_owner(&insn_pages, addr);
+	return slot_owner(addr, false);
 }
 
 #ifdef CONFIG_OPTPROBES
@@ -238,131 +236,76 @@ void __weak free_optinsn_page(void *page)
 	execmem_free(page);
 }
 
-static struct maple_tree optinsn_pages = MTREE_INIT(optinsn_pages, MT_FLAGS_USE_RCU);
+/* Most architectures have detours of one size. */
+#ifndef KPROBE_OPTINSN_SIZES
+#define KPROBE_OPTINSN_SIZES	{ MAX_OPTINSN_SIZE }
+#endif
 
-static struct slot_cache optinsn_slots = {
-	.name = "kprobe_optinsn_page",
-	.pages = &optinsn_pages,
-	.open_pages = LIST_HEAD_INIT(optinsn_slots.open_pages),
-	.alloc = alloc_optinsn_page,
-	.free = free_optinsn_page,
-};
+/* In ascending order of their sizes; those at the end may be unused. */
+static struct slot_cache optinsn_slots[8];
 
-/**
- * get_optinsn_slot_for() - Allocate a slot for a detour
- * @owner: The owner that kprobe_optinsn_slot_owner() returns for it.
- *
- * Context: See get_insn_slot_for().
- * Return: The slot, or NULL.
- */
-kprobe_opcode_t *get_optinsn_slot_for(struct kprobe *owner)
+static int __init optinsn_slots_init(void)
 {
-	return slot_alloc(&optinsn_slots, owner);
-}
+	/* On some architectures a size is a difference of two addresses. */
+	const unsigned int sizes[] = KPROBE_OPTINSN_SIZES;
 
-#ifdef KPROBE_OPTINSN_SIZES
-static const unsigned int optinsn_sizes[] = KPROBE_OPTINSN_SIZES;
-static struct slot_cache sized_optinsn_slots[ARRAY_SIZE(optinsn_sizes)];
-
-static void __init sized_optinsn_slots_init(void)
-{
-	struct slot_cache *cache;
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(optinsn_sizes); i++) {
-		cache = &sized_optinsn_slots[i];
-		*cache = optinsn_slots;
-		cache->slot_bytes = optinsn_sizes[i] * sizeof(kprobe_opcode_t);
-		INIT_LIST_HEAD(&cache->open_pages);
+	BUILD_BUG_ON(ARRAY_SIZE(sizes) > ARRAY_SIZE(optinsn_slots));
+	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++) {
+		optinsn_slots[i] = (struct slot_cache){
+			.name = "kprobe_optinsn_page",
+			.slot_bytes = sizes[i] * sizeof(kprobe_opcode_t),
+			.open_pages = LIST_HEAD_INIT(optinsn_slots[i].open_pages),
+			.alloc = alloc_optinsn_page,
+			.free = free_optinsn_page,
+		};
 	}
+	return 0;
 }
+early_initcall(optinsn_slots_init);
 
 /**
  * get_sized_optinsn_slot_for() - Allocate a slot for a detour, or for a part of one
  * @owner: The owner that kprobe_optinsn_slot_owner() returns for it.
  * @size: The number of units that it needs, at most the last of KPROBE_OPTINSN_SIZES.
  *
- * For an architecture whose detours differ in size. free_optinsn_slot() frees the slot.
- *
  * Context: See get_insn_slot_for().
  * Return: The slot, or NULL.
  */
 kprobe_opcode_t *get_sized_optinsn_slot_for(struct kprobe *owner, unsigned int size)
 {
-	unsigned int i = 0;
-
-	while (i < ARRAY_SIZE(optinsn_sizes) - 1 && optinsn_sizes[i] < size)
-		i++;
-	if (WARN_ON_ONCE(optinsn_sizes[i] < size))
-		return NULL;
-	return slot_alloc(&sized_optinsn_slots[i], owner);
+	for (unsigned int i = 0; i < ARRAY_SIZE(optinsn_slots); i++)
+		if (size * sizeof(kprobe_opcode_t) <= optinsn_slots[i].slot_bytes)
+			return slot_alloc(&optinsn_slots[i], owner);
+	WARN_ON_ONCE(1);
+	return NULL;
 }
-#else
-static inline void sized_optinsn_slots_init(void) { }
-#endif
 
-/**
- * get_optinsn_slot() - Allocate a slot for a detour without an owner
- *
- * Context: See get_insn_slot_for().
- * Return: The slot, or NULL.
- */
+/* get_optinsn_slot() - Allocate a slot of MAX_OPTINSN_SIZE units without an owner */
 kprobe_opcode_t *get_optinsn_slot(void)
 {
-	return get_optinsn_slot_for(NULL);
+	return get_sized_optinsn_slot_for(NULL, MAX_OPTINSN_SIZE);
 }
 
-/**
- * free_optinsn_slot() - Free a detour's slot
- * @slot: The slot. No task may be in it.
- * @dirty: Ignored.
- *
- * Context: See free_insn_slot().
- */
+/* free_optinsn_slot() - Free a slot of a detour, as free_insn_slot() does with others */
 void free_optinsn_slot(kprobe_opcode_t *slot, int dirty)
 {
-	slot_free(&optinsn_pages, slot);
+	slot_free(slot);
 }
 
-/**
- * is_kprobe_optinsn_slot() - Check for an address in a page of detours
- * @addr: The address.
- *
- * Context: See is_kprobe_insn_slot().
- * Return: true if @addr is in such a page.
- */
+/* is_kprobe_optinsn_slot() - is_kprobe_insn_slot(), for a page of detours */
 bool is_kprobe_optinsn_slot(unsigned long addr)
 {
-	return mtree_load(&optinsn_pages, addr);
+	guard(rcu)();
+	return slot_page_find(addr, true);
 }
 
-/**
- * kprobe_optinsn_slot_owner() - Find the owner of the detour at an address
- * @addr: The address.
- *
- * Context: See kprobe_slot_owner().
- * Return: The owner, or NULL.
- */
+/* kprobe_optinsn_slot_owner() - kprobe_slot_owner(), for a detour */
 struct kprobe *kprobe_optinsn_slot_owner(unsigned long addr)
 {
-	return slot_owner(&optinsn_pages, addr);
-}
-
-/* slots_init() - Prepare for the first slot */
-void __init slots_init(void)
-{
-	/* On some architectures the size is a difference of two addresses. */
-	optinsn_slots.slot_bytes = MAX_OPTINSN_SIZE * sizeof(kprobe_opcode_t);
-	sized_optinsn_slots_init();
+	return slot_owner(addr, true);
 }
 
 #endif /* CONFIG_OPTPROBES */
-
-static struct maple_tree *const slot_page_trees[] = {
-	&insn_pages,
-#ifdef CONFIG_OPTPROBES
-	&optinsn_pages,
-#endif
-};
 
 /**
  * kprobe_get_kallsym() - Name the pages of slots for /proc/kallsyms
@@ -377,19 +320,16 @@ static struct maple_tree *const slot_page_trees[] = {
 int kprobe_get_kallsym(unsigned int symnum, unsigned long *value, char *type, char *sym)
 {
 	struct slot_page *page;
-	unsigned long addr;
+	unsigned long addr = 0;
 
 	guard(rcu)();
-	for (unsigned int i = 0; i < ARRAY_SIZE(slot_page_trees); i++) {
-		addr = 0;
-		mt_for_each(slot_page_trees[i], page, addr, ULONG_MAX) {
-			if (symnum--)
-				continue;
-			strscpy(sym, page->cache->name, KSYM_NAME_LEN);
-			*type = 't';
-			*value = slot_page_start(page);
-			return 0;
-		}
+	mt_for_each(&slot_pages, page, addr, ULONG_MAX) {
+		if (symnum--)
+			continue;
+		strscpy(sym, page->cache->name, KSYM_NAME_LEN);
+		*type = 't';
+		*value = slot_page_start(page);
+		return 0;
 	}
 	return -ERANGE;
 }
