@@ -610,13 +610,8 @@ static struct notifier_block kprobe_exceptions_nb = {
 
 static int __init init_kprobes(void)
 {
-	int err;
-
 	sites_init();
 	blacklist_init();
-	err = arch_init_kprobes();
-	if (!err)
-		err = register_die_notifier(&kprobe_exceptions_nb);
-	return err ?: kprobes_init_waits() ?: kprobes_init_modules();
+	return arch_init_kprobes() ?: register_die_notifier(&kprobe_exceptions_nb);
 }
 early_initcall(init_kprobes);

@@ -312,13 +312,11 @@ static inline bool is_return_probe(const struct kprobe *p)
 #endif /* CONFIG_KRETPROBES */
 
 /* jprobe.c */
-#ifdef CONFIG_JPROBES
-int jprobe_check(struct kprobe *p, struct kprobe_address *where);
 int jprobe_entered(struct kprobe *p, struct pt_regs *regs);
 
 static inline bool is_jprobe(const struct kprobe *p)
 {
-	return p->pre_handler == jprobe_entered;
+	return IS_ENABLED(CONFIG_JPROBES) && p->pre_handler == jprobe_entered;
 }
 
 /* The function of the caller that a jumper probe calls. */
@@ -326,20 +324,13 @@ static inline void *jprobe_owners_handler(struct kprobe *p)
 {
 	return container_of(p, struct jprobe, kp)->entry;
 }
+
+#ifdef CONFIG_JPROBES
+int jprobe_check(struct kprobe *p, struct kprobe_address *where);
 #else
 static inline int jprobe_check(struct kprobe *p, struct kprobe_address *where)
 {
 	return kprobe_refuse(where, -EOPNOTSUPP, "the kernel has no jumper probes");
-}
-
-static inline bool is_jprobe(const struct kprobe *p)
-{
-	return false;
-}
-
-static inline void *jprobe_owners_handler(struct kprobe *p)
-{
-	return NULL;
 }
 #endif
 
@@ -347,7 +338,6 @@ static inline void *jprobe_owners_handler(struct kprobe *p)
 #ifdef CONFIG_MODULES
 int module_check_text(unsigned long addr);
 bool module_text_tables(unsigned long addr, struct kprobe_text *tables);
-int kprobes_init_modules(void);
 #else
 static inline int module_check_text(unsigned long addr)
 {
@@ -357,11 +347,6 @@ static inline int module_check_text(unsigned long addr)
 static inline bool module_text_tables(unsigned long addr, struct kprobe_text *tables)
 {
 	return false;
-}
-
-static inline int kprobes_init_modules(void)
-{
-	return 0;
 }
 #endif
 
@@ -420,6 +405,5 @@ static inline void kprobes_apply_removal(struct list_head *batch)
 /* wait.c */
 bool kprobes_must_not_wait(void);
 void kprobes_wait_for_tasks(void);
-int kprobes_init_waits(void);
 
 #endif /* _KERNEL_KPROBES_INTERNAL_H */

@@ -22,6 +22,17 @@ static struct maple_tree known_text = MTREE_INIT(known_text, 0);
 
 #define TABLES_INCOMPLETE	1
 
+/* The entry of the text at @addr, or NULL. @mod is set to the module that is there. */
+static void *known_text_at(unsigned long addr, struct module **mod)
+{
+	lockdep_assert_held(&kprobe_mutex);
+	guard(preempt)();
+	*mod = __module_text_address(addr);
+	/* The state changes without a lock, but not to freed text: that takes kprobe_mutex. */
+	return *mod && data_race((*mod)->state) != MODULE_STATE_GOING ?
+	       mtree_load(&known_text, addr) : NULL;
+}
+
 /**
  * module_check_text() - Check that an address is in text of a module that stays
  * @addr: The address.
@@ -33,15 +44,11 @@ static struct maple_tree known_text = MTREE_INIT(known_text, 0);
 int module_check_text(unsigned long addr)
 {
 	struct module *mod;
+	void *entry = known_text_at(addr, &mod);
 
-	lockdep_assert_held(&kprobe_mutex);
-	guard(preempt)();
-	mod = __module_text_address(addr);
 	if (!mod)
 		return -EINVAL;
-	/* The state changes without a lock, but not to freed text: that takes kprobe_mutex. */
-	return data_race(mod->state) != MODULE_STATE_GOING &&
-	       xa_untag_pointer(mtree_load(&known_text, addr)) == mod ? 0 : -ENOENT;
+	return xa_untag_pointer(entry) == mod ? 0 : -ENOENT;
 }
 
 #ifdef CONFIG_JUMP_LABEL
@@ -74,18 +81,6 @@ static void module_bugs(struct kprobe_text *tables, const struct module *mod)
 static void module_bugs(struct kprobe_text *tables, const struct module *mod) { }
 #endif
 
-static struct module *module_with_tables(unsigned long addr)
-{
-	struct module *mod;
-
-	guard(preempt)();
-	mod = __module_text_address(addr);
-	/* As in module_check_text() */
-	return mod && data_race(mod->state) != MODULE_STATE_GOING &&
-	       mtree_load(&known_text, addr) == mod &&
-	       within_module_mem_type(addr, mod, MOD_TEXT) ? mod : NULL;
-}
-
 /**
  * module_text_tables() - Fill in the tables of a module
  * @addr: An address in its text.
@@ -99,9 +94,10 @@ static struct module *module_with_tables(unsigned long addr)
  */
 bool module_text_tables(unsigned long addr, struct kprobe_text *tables)
 {
-	struct module *mod = module_with_tables(addr);
+	struct module *mod;
+	void *entry = known_text_at(addr, &mod);
 
-	if (!mod)
+	if (!entry || entry != mod)
 		return false;
 	tables->start = (unsigned long)mod->mem[MOD_TEXT].base;
 	tables->size = mod->mem[MOD_TEXT].size;
@@ -130,7 +126,7 @@ static int module_add_text(struct module *mod, enum mod_mem_type type)
 	return start < end ? mtree_store_range(&known_text, start, end - 1, entry, GFP_KERNEL) : 0;
 }
 
-static void module_lose_text(const struct module *mod, enum mod_mem_type type)
+static void module_forget_text(const struct module *mod, enum mod_mem_type type)
 {
 	unsigned long start = module_text_start(mod, type), end = module_text_end(mod, type);
 
@@ -138,19 +134,14 @@ static void module_lose_text(const struct module *mod, enum mod_mem_type type)
 	kprobes_forget_text(start, end);
 }
 
-static int module_add_blacklist(const struct module *mod)
-{
-	return blacklist_add_functions(mod->kprobe_blacklist,
-				       mod->kprobe_blacklist + mod->num_kprobe_blacklist) ?:
-	       blacklist_add_section(mod->kprobes_text_start, mod->kprobes_text_size) ?:
-	       blacklist_add_section(mod->noinstr_text_start, mod->noinstr_text_size);
-}
-
 /* Without its whole blacklist, a module must not be probed. */
 static void module_come(struct module *mod)
 {
-	if (module_add_blacklist(mod) || module_add_text(mod, MOD_TEXT) ||
-	    module_add_text(mod, MOD_INIT_TEXT))
+	if (blacklist_add_functions(mod->kprobe_blacklist,
+				    mod->kprobe_blacklist + mod->num_kprobe_blacklist) ||
+	    blacklist_add_section(mod->kprobes_text_start, mod->kprobes_text_size) ||
+	    blacklist_add_section(mod->noinstr_text_start, mod->noinstr_text_size) ||
+	    module_add_text(mod, MOD_TEXT) || module_add_text(mod, MOD_INIT_TEXT))
 		pr_warn("no memory to probe all text of module %s: load it again to probe it\n",
 			mod->name);
 }
@@ -183,11 +174,11 @@ static int kprobes_module_notify(struct notifier_block *nb, unsigned long state,
 		module_come(mod);
 		break;
 	case MODULE_STATE_LIVE:
-		module_lose_text(mod, MOD_INIT_TEXT);
+		module_forget_text(mod, MOD_INIT_TEXT);
 		break;
 	case MODULE_STATE_GOING:
-		module_lose_text(mod, MOD_INIT_TEXT);
-		module_lose_text(mod, MOD_TEXT);
+		module_forget_text(mod, MOD_INIT_TEXT);
+		module_forget_text(mod, MOD_TEXT);
 		text_forget(module_text_start(mod, MOD_TEXT), module_text_end(mod, MOD_TEXT));
 		break;
 	}
@@ -218,8 +209,9 @@ static struct notifier_block kprobes_module_last_nb = {
 	.priority = INT_MIN,
 };
 
-int __init kprobes_init_modules(void)
+static int __init kprobes_init_modules(void)
 {
 	return register_module_notifier(&kprobes_module_nb) ?:
 	       register_module_notifier(&kprobes_module_last_nb);
 }
+early_initcall(kprobes_init_modules);

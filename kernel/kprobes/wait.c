@@ -104,9 +104,9 @@ void kprobes_wait_for_tasks(void)
 	kprobes_wait_for_unwatched_cpus();
 }
 
-/* kprobes_init_waits() - Prepare for the first wait */
-int __init kprobes_init_waits(void)
+static int __init kprobes_init_waits(void)
 {
 	return cpuhp_setup_state(CPUHP_BP_PREPARE_DYN_END, "kprobes:running",
 				 kprobes_cpu_starts, kprobes_cpu_is_dead);
 }
+early_initcall(kprobes_init_waits);
