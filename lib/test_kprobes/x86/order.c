@@ -255,7 +255,7 @@ static struct kprobe **watch_hash(struct kunit *test)
 	unsigned long end = jiffies + PATIENCE;
 
 	begin_watching_frees(test);
-	watch_return(test, "vmalloc_noprof", NULL, see_hash);
+	watch_return(test, "__vmalloc_noprof", NULL, see_hash);
 	watch_function(test, "queue_work_on", see_hash_replaced);
 	KUNIT_ASSERT_EQ(test, register_kprobes(all, MANY), 0);
 	/* The hash may be large enough until sites of earlier tests have been freed. */
