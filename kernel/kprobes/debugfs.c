@@ -11,7 +11,6 @@
 #include <linux/init.h>
 #include <linux/kallsyms.h>
 #include <linux/kstrtox.h>
-#include <linux/limits.h>
 #include <linux/seq_file.h>
 #include <linux/sprintf.h>
 
@@ -21,49 +20,50 @@ void *kprobe_shown_addr(struct seq_file *m, unsigned long addr)
 	return kallsyms_show_value(m->file->f_cred) ? (void *)addr : NULL;
 }
 
-/* list: a line for each probe, in address order */
-
-/**
- * struct kprobe_list_place - Position from which a reader of the list continues
- * @pos:	The number of sites that @cursor has passed.
- * @cursor:	The sites that have been shown.
- */
-struct kprobe_list_place {
-	loff_t pos;
-	struct site_cursor cursor;
-};
-
-static struct kprobe_site *kprobe_list_pass(struct kprobe_list_place *place,
-					    struct kprobe_site *site)
-{
-	place->pos++;
-	return site_pass(&place->cursor, site);
-}
-
-static void *kprobe_list_start(struct seq_file *m, loff_t *pos)
-{
-	struct kprobe_list_place *place = m->private;
-	struct kprobe_site *site;
-
-	mutex_lock(&kprobe_mutex);
-	if (place->pos > *pos)
-		*place = (struct kprobe_list_place){ };
-	site = site_at(&place->cursor);
-	while (site && place->pos < *pos)
-		site = kprobe_list_pass(place, site);
-	return site;
-}
-
-static void *kprobe_list_next(struct seq_file *m, void *site, loff_t *pos)
-{
-	++*pos;
-	return kprobe_list_pass(m->private, site);
-}
-
-static void kprobe_list_stop(struct seq_file *m, void *site)
+static void kprobes_seq_stop(struct seq_file *m, void *v)
 {
 	mutex_unlock(&kprobe_mutex);
 }
+
+/*
+ * For list and sites, whose data is a function that shows a site. A reader's position is an
+ * address, of which all sites are shown at once: there may be many that are gone.
+ */
+
+static void *kprobe_sites_start(struct seq_file *m, loff_t *pos)
+{
+	/* A reader who has just added a probe expects to see whether it has a jump. */
+	if (!*pos)
+		optimizer_wait_bounded();
+	mutex_lock(&kprobe_mutex);
+	return site_first_from(*pos);
+}
+
+static void *kprobe_sites_next(struct seq_file *m, void *site, loff_t *pos)
+{
+	*pos = site_addr(site) + 1;
+	return site_first_from(*pos);
+}
+
+static int kprobe_sites_show(struct seq_file *m, void *first)
+{
+	void (*show_site)(struct seq_file *m, struct kprobe_site *site) = m->private;
+	struct kprobe_site *site;
+
+	for (site = first; site; site = site_next_in(site, site_addr(first) + 1))
+		show_site(m, site);
+	return 0;
+}
+
+static const struct seq_operations kprobe_sites_sops = {
+	.start	= kprobe_sites_start,
+	.next	= kprobe_sites_next,
+	.stop	= kprobes_seq_stop,
+	.show	= kprobe_sites_show,
+};
+DEFINE_SEQ_ATTRIBUTE(kprobe_sites);
+
+/* list: a line for each probe, in address order */
 
 static char kprobe_type(const struct kprobe *p)
 {
@@ -89,9 +89,8 @@ static noinline_for_stack void kprobe_site_symbol(const struct kprobe_site *site
 		snprintf(text, KSYM_SYMBOL_LEN, "%pK", addr);
 }
 
-static int kprobe_list_show(struct seq_file *m, void *v)
+static void kprobe_list_show(struct seq_file *m, struct kprobe_site *site)
 {
-	struct kprobe_site *site = v;
 	void *addr = kprobe_shown_addr(m, site_addr(site));
 	char symbol[KSYM_SYMBOL_LEN];
 	struct kprobe *p;
@@ -110,100 +109,45 @@ static int kprobe_list_show(struct seq_file *m, void *v)
 			seq_puts(m, "[FTRACE]");
 		seq_putc(m, '\n');
 	}
-	return 0;
 }
 
-static const struct seq_operations kprobe_list_sops = {
-	.start	= kprobe_list_start,
-	.next	= kprobe_list_next,
-	.stop	= kprobe_list_stop,
-	.show	= kprobe_list_show,
-};
-
-/*
- * For the files that show each site; their data is a struct seq_operations. A reader who
- * has just added a probe expects to see whether it has a jump.
- */
-static int kprobe_list_open(struct inode *inode, struct file *file)
-{
-	optimizer_wait_bounded();
-	return seq_open_private(file, inode->i_private, sizeof(struct kprobe_list_place));
-}
-
-static const struct file_operations kprobe_list_fops = {
-	.open		= kprobe_list_open,
-	.read		= seq_read,
-	.llseek		= seq_lseek,
-	.release	= seq_release_private,
-};
-
-/* blacklist: a line for each function */
-
-/**
- * struct blacklist_range - Function that is being shown
- * @start: Its first address.
- * @end: The address after its last.
- */
-struct blacklist_range {
-	unsigned long start;
-	unsigned long end;
-};
-
-static void *blacklist_range_from(struct blacklist_range *range, unsigned long addr)
-{
-	range->start = blacklist_next(addr, &range->end);
-	return range->start ? range : NULL;
-}
+/* blacklist: a line for each function. A reader's position is an address. */
 
 static void *blacklist_start(struct seq_file *m, loff_t *pos)
 {
-	struct blacklist_range *range = m->private;
-	void *found = blacklist_range_from(range, 0);
+	unsigned long end;
 
-	for (loff_t skip = *pos; found && skip; skip--)
-		found = blacklist_range_from(range, range->end);
-	return found;
+	mutex_lock(&kprobe_mutex);
+	return (void *)blacklist_next(*pos, &end);
 }
 
-static void *blacklist_next_range(struct seq_file *m, void *v, loff_t *pos)
+static void *blacklist_next_range(struct seq_file *m, void *start, loff_t *pos)
 {
-	struct blacklist_range *range = v;
+	unsigned long end;
 
-	++*pos;
-	return blacklist_range_from(range, range->end);
+	blacklist_next((unsigned long)start, &end);
+	*pos = end;
+	return (void *)blacklist_next(end, &end);
 }
 
-static void blacklist_stop(struct seq_file *m, void *v)
+static int blacklist_show(struct seq_file *m, void *start)
 {
-}
+	unsigned long end;
 
-static int blacklist_show(struct seq_file *m, void *v)
-{
-	const struct blacklist_range *range = v;
-
-	seq_printf(m, "0x%px-0x%px\t%ps\n", kprobe_shown_addr(m, range->start),
-		   kprobe_shown_addr(m, range->end), (void *)range->start);
+	blacklist_next((unsigned long)start, &end);
+	seq_printf(m, "0x%px-0x%px\t%ps\n", kprobe_shown_addr(m, (unsigned long)start),
+		   kprobe_shown_addr(m, end), start);
 	return 0;
 }
 
+/* Ranges are removed under kprobe_mutex, which is held. */
 static const struct seq_operations blacklist_sops = {
 	.start	= blacklist_start,
 	.next	= blacklist_next_range,
-	.stop	= blacklist_stop,
+	.stop	= kprobes_seq_stop,
 	.show	= blacklist_show,
 };
-
-static int blacklist_open(struct inode *inode, struct file *file)
-{
-	return seq_open_private(file, &blacklist_sops, sizeof(struct blacklist_range));
-}
-
-static const struct file_operations blacklist_fops = {
-	.open		= blacklist_open,
-	.read		= seq_read,
-	.llseek		= seq_lseek,
-	.release	= seq_release_private,
-};
+DEFINE_SEQ_ATTRIBUTE(blacklist);
 
 /* enabled: arms or disarms all probes */
 
@@ -344,15 +288,11 @@ static void *kprobe_owners_handler(struct kprobe *p)
 	return is_jprobe(p) ? jprobe_owners_handler(p) : p->pre_handler ?: (void *)p->post_handler;
 }
 
-static void kprobe_sites_show_probes(struct seq_file *m, const struct kprobe_site *site)
+static void kprobe_site_show_probes(struct seq_file *m, const struct kprobe_site *site)
 {
-	struct misses misses = { };
 	const char *comma = "";
 	struct kprobe *p;
 
-	misses_add_site(&misses, site);
-	seq_printf(m, " missed_nested=%lu missed_busy=%lu missed_returns=%lu handlers=",
-		   misses.nested, misses.busy, misses.returns);
 	guard(kprobe_links)();
 	list_for_each_entry(p, &site->kp.list, list) {
 		void *handler = kprobe_owners_handler(p);
@@ -368,29 +308,24 @@ static void kprobe_sites_show_probes(struct seq_file *m, const struct kprobe_sit
 	}
 }
 
-static int kprobe_sites_show(struct seq_file *m, void *v)
+static void kprobe_site_show(struct seq_file *m, struct kprobe_site *site)
 {
-	struct kprobe_site *site = v;
 	void *addr = kprobe_shown_addr(m, site_addr(site));
 	char symbol[KSYM_SYMBOL_LEN];
+	struct misses misses = { };
 
+	misses_add_site(&misses, site);
 	kprobe_site_symbol(site, addr, symbol);
 	seq_printf(m, "%px  %s  kind=%s", addr, symbol, site_kinds[kprobe_site_kind(site)]);
 	if (site_stays_breakpoint(site))
 		seq_printf(m, " no_jump=%s", optimizer_no_jump(site));
 	if (kprobe_site_kind(site) == KIND_FTRACE && ftrace_is_off())
 		seq_puts(m, " no_hit=ftrace_enabled");
-	kprobe_sites_show_probes(m, site);
+	seq_printf(m, " missed_nested=%lu missed_busy=%lu missed_returns=%lu handlers=",
+		   misses.nested, misses.busy, misses.returns);
+	kprobe_site_show_probes(m, site);
 	seq_putc(m, '\n');
-	return 0;
 }
-
-static const struct seq_operations kprobe_sites_sops = {
-	.start	= kprobe_list_start,
-	.next	= kprobe_list_next,
-	.stop	= kprobe_list_stop,
-	.show	= kprobe_sites_show,
-};
 
 /* refusals: a line for each of the last refused registrations */
 DEFINE_SHOW_ATTRIBUTE(refusals);
@@ -399,11 +334,11 @@ static int __init kprobes_debugfs_init(void)
 {
 	struct dentry *dir = debugfs_create_dir("kprobes", NULL);
 
-	debugfs_create_file("list", 0400, dir, (void *)&kprobe_list_sops, &kprobe_list_fops);
+	debugfs_create_file("list", 0400, dir, kprobe_list_show, &kprobe_sites_fops);
 	debugfs_create_file("enabled", 0600, dir, NULL, &kprobes_enabled_fops);
 	debugfs_create_file("blacklist", 0400, dir, NULL, &blacklist_fops);
 	debugfs_create_file("stats", 0400, dir, NULL, &kprobes_stats_fops);
-	debugfs_create_file("sites", 0400, dir, (void *)&kprobe_sites_sops, &kprobe_list_fops);
+	debugfs_create_file("sites", 0400, dir, kprobe_site_show, &kprobe_sites_fops);
 	debugfs_create_file("check", 0600, dir, NULL, &kprobe_check_fops);
 	debugfs_create_file("refusals", 0400, dir, NULL, &refusals_fops);
 	return 0;

@@ -134,27 +134,11 @@ static void reader_gets_past_many_sites(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, count_lines(test, *name), others + ARRAY_SIZE(crowd) + 1);
 }
 
-static const void *site_of_crowd(unsigned int i)
-{
-	return crowd[i].list.next;
-}
-
-/* How many sites of the crowd a reader meets before that of crowd[i]. */
-static unsigned int sites_before(unsigned int i)
-{
-	unsigned int before = 0;
-
-	for (unsigned int j = 0; j < ARRAY_SIZE(crowd); j++)
-		before += site_of_crowd(j) < site_of_crowd(i);
-	return before;
-}
-
-/* Sites that have been read are freed. The reader still meets all others. */
+/* Sites at the address that is being read are freed. The reader still meets all others. */
 static void sites_are_freed_while_they_are_read(struct kunit *test)
 {
 	const char *const *name = test->param_value;
 	unsigned int others = count_lines_at_rest(test), lines;
-	static bool read[ARRAY_SIZE(crowd)];
 	struct file *file;
 
 	gather_crowd(test);
@@ -162,11 +146,7 @@ static void sites_are_freed_while_they_are_read(struct kunit *test)
 	lines = read_lines(test, file, 20);
 	KUNIT_ASSERT_GT(test, lines, others);
 	KUNIT_ASSERT_LT(test, lines, ARRAY_SIZE(crowd) / 2);
-	for (unsigned int i = 0; i < ARRAY_SIZE(crowd); i++)
-		read[i] = sites_before(i) < lines - others;
-	for (unsigned int i = 0; i < ARRAY_SIZE(crowd); i++)
-		if (read[i])
-			unregister_kprobe(&crowd[i]);
+	kunit_release_action(test, unregister_crowd, NULL);
 	synchronize_rcu_tasks();
 	msleep(500);
 	KUNIT_EXPECT_EQ(test, read_lines(test, file, UINT_MAX),

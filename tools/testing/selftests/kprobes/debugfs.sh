@@ -39,7 +39,17 @@ addresses_match_symbols() {	# FILE
 	done <"$1"
 }
 
-plan 30
+after_250_bytes() {	# FILE
+	dd if="$1" bs=50 skip=5 2>/dev/null
+}
+
+# A reader may begin anywhere.
+can_seek() {	# FILE COPY
+	after_250_bytes "$1" >"$output.rest" && [ -s "$output.rest" ] &&
+		after_250_bytes "$2" | cmp "$output.rest" -
+}
+
+plan 32
 check "without probes the list is empty" is_empty $kprobes/list
 for symbol in vfs_read kernel_clone do_nanosleep vfs_write mktime64; do
 	add_event "p:kprobes/$symbol $symbol"
@@ -51,6 +61,7 @@ cat $kprobes/list >"$output.list"
 check "the list has a line for each probe" [ "$(wc -l <"$output.list")" = 6 ]
 check "the lines have their format" list_has_format "$output.list"
 check_order "the addresses ascend" "$output.list"
+check "a reader of the list can seek" can_seek $kprobes/list "$output.list"
 check "the addresses match the symbols" addresses_match_symbols "$output.list"
 check "a disabled probe is [DISABLED]" grep 'mktime64+.*\[DISABLED\]' "$output.list"
 check_not "an enabled probe is not [DISABLED]" grep 'vfs_write+.*\[DISABLED\]' "$output.list"
@@ -88,6 +99,7 @@ all_ranges_have_symbols() {	# FILE
 cat $kprobes/blacklist >"$output.blacklist"
 check "lines of the blacklist have their format" blacklist_has_format "$output.blacklist"
 check_order "addresses of the blacklist ascend" "$output.blacklist"
+check "a reader of the blacklist can seek" can_seek $kprobes/blacklist "$output.blacklist"
 check "get_kprobe is blacklisted" is_blacklisted get_kprobe
 check_not "kernel_clone is not blacklisted" is_blacklisted kernel_clone
 check "the blacklist has no freed text" all_ranges_have_symbols "$output.blacklist"
