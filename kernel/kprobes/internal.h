@@ -102,26 +102,10 @@ static inline void sites_leave_batch(struct list_head *batch)
 }
 
 /* site.c */
-
-/**
- * struct site_cursor - Place in the ordered index from which a walk in pieces goes on
- * @addr:	The address of the last site that it has passed.
- * @site:	One more than the address of that site's struct. It may have been freed.
- *
- * It is zero at first. Between two pieces of the walk sites come and go. Those that stay are
- * met once, in address order.
- */
-struct site_cursor {
-	unsigned long addr;
-	unsigned long site;
-};
-
 void sites_init(void);
 int site_reserve(unsigned int count);
 struct kprobe_site *site_create(unsigned long addr, u32 flags);
 struct kprobe_site *site_find(unsigned long addr);
-struct kprobe_site *site_at(const struct site_cursor *cursor);
-struct kprobe_site *site_pass(struct site_cursor *cursor, struct kprobe_site *site);
 struct kprobe_site *site_first_from(unsigned long addr);
 struct kprobe_site *site_next(struct kprobe_site *site);
 struct kprobe_site *site_first_in(unsigned long start, unsigned long end);

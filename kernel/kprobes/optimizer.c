@@ -637,17 +637,20 @@ void optimizer_site_left(unsigned long addr)
 
 /* ------------------------------------------------------ unsuitable detours */
 
-/* Unoptimise the next sites that deserve another detour. Returns false if none is left. */
-static bool optimizer_renew_some(struct site_cursor *cursor)
+/* Unoptimise the next sites from *@addr on that deserve another detour. False if none is left. */
+static bool optimizer_renew_some(unsigned long *addr)
 {
 	struct kprobe_site *site, *next;
 	LIST_HEAD(batch);
 
 	guard(mutex)(&kprobe_mutex);
-	next = site_at(cursor);
-	for (int i = 0; next && i < SITES_AT_A_TIME; i++, next = site_pass(cursor, next))
-		if (next->state == SITE_JUMP && !arch_detour_suits(&next->op))
-			site_add_to_batch(next, &batch);
+	next = site_first_from(*addr);
+	for (int i = 0; next && i < SITES_AT_A_TIME; i++, next = site_first_from(*addr)) {
+		*addr = site_addr(next) + 1;
+		site = site_find(site_addr(next));	/* the others there are gone */
+		if (site && site->state == SITE_JUMP && !arch_detour_suits(&site->op))
+			site_add_to_batch(site, &batch);
+	}
 	unoptimize_unsuitable(&batch);
 	list_for_each_entry(site, &batch, batch)
 		optimizer_consider(site);
@@ -657,9 +660,9 @@ static bool optimizer_renew_some(struct site_cursor *cursor)
 
 static void optimizer_renew(struct work_struct *work)
 {
-	struct site_cursor cursor = { };
+	unsigned long addr = 0;
 
-	while (optimizer_renew_some(&cursor))
+	while (optimizer_renew_some(&addr))
 		cond_resched_tasks_rcu_qs();
 }
 

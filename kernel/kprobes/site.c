@@ -216,25 +216,14 @@ static void site_table_shrink(void)
 }
 
 /* At one address there may be any number of sites that are gone. */
-static bool site_is_before(const struct kprobe_site *site, const struct site_cursor *cursor)
-{
-	if (site_addr(site) != cursor->addr)
-		return site_addr(site) < cursor->addr;
-	return (unsigned long)site < cursor->site;
-}
-
 static bool site_precedes(struct rb_node *a, const struct rb_node *b)
 {
-	const struct kprobe_site *other = rb_entry(b, struct kprobe_site, node);
-
-	return site_is_before(rb_entry(a, struct kprobe_site, node), &(struct site_cursor){
-		.addr = site_addr(other),
-		.site = (unsigned long)other,
-	});
+	return site_addr(rb_entry(a, struct kprobe_site, node)) <
+	       site_addr(rb_entry(b, struct kprobe_site, node));
 }
 
-/* site_at() - The first site that a cursor has not passed, or NULL */
-struct kprobe_site *site_at(const struct site_cursor *cursor)
+/* site_first_from() - The site with the lowest address from @addr on, or NULL */
+struct kprobe_site *site_first_from(unsigned long addr)
 {
 	struct kprobe_site *site, *found = NULL;
 	struct rb_node *node = site_tree.rb_node;
@@ -242,7 +231,7 @@ struct kprobe_site *site_at(const struct site_cursor *cursor)
 	lockdep_assert_held(&kprobe_mutex);
 	while (node) {
 		site = rb_entry(node, struct kprobe_site, node);
-		if (site_is_before(site, cursor)) {
+		if (site_addr(site) < addr) {
 			node = node->rb_right;
 		} else {
 			found = site;
@@ -250,20 +239,6 @@ struct kprobe_site *site_at(const struct site_cursor *cursor)
 		}
 	}
 	return found;
-}
-
-/* site_pass() - Move a cursor past @site; returns the next site, or NULL */
-struct kprobe_site *site_pass(struct site_cursor *cursor, struct kprobe_site *site)
-{
-	cursor->addr = site_addr(site);
-	cursor->site = (unsigned long)site + 1;
-	return site_next(site);
-}
-
-/* site_first_from() - The site with the lowest address from @addr on, or NULL */
-struct kprobe_site *site_first_from(unsigned long addr)
-{
-	return site_at(&(struct site_cursor){ .addr = addr });
 }
 
 /* site_next() - The site after @site in address order, or NULL */
