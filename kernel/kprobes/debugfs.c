@@ -151,30 +151,21 @@ DEFINE_SEQ_ATTRIBUTE(blacklist);
 
 /* enabled: arms or disarms all probes */
 
-static ssize_t kprobes_enabled_read(struct file *file, char __user *to, size_t count, loff_t *pos)
+static int kprobes_enabled_show(struct seq_file *m, void *unused)
 {
-	const char *text = kprobes_enabled() ? "1\n" : "0\n";
-
-	return simple_read_from_buffer(to, count, pos, text, 2);
+	seq_printf(m, "%d\n", kprobes_enabled());
+	return 0;
 }
 
 static ssize_t kprobes_enabled_write(struct file *file, const char __user *from, size_t count,
 				     loff_t *pos)
 {
 	bool on;
-	int err;
+	int err = kstrtobool_from_user(from, count, &on) ?: kprobes_set_enabled(on);
 
-	err = kstrtobool_from_user(from, count, &on);
-	if (!err)
-		err = kprobes_set_enabled(on);
 	return err ?: count;
 }
-
-static const struct file_operations kprobes_enabled_fops = {
-	.read	= kprobes_enabled_read,
-	.write	= kprobes_enabled_write,
-	.llseek	= default_llseek,
-};
+DEFINE_SHOW_STORE_ATTRIBUTE(kprobes_enabled);
 
 /*
  * stats: a line for each number, "NAME: VALUE"
@@ -206,66 +197,51 @@ static unsigned int kprobe_site_kind(const struct kprobe_site *site)
 	return site->state == SITE_ARMED && kprobe_ftrace(&site->kp) ? KIND_FTRACE : site->state;
 }
 
-/**
- * struct misses - Missed hits by reason
- * @nested:	Hits while a handler was running, or in an interrupt of a busy section.
- * @busy:	Hits between kprobe_busy_begin() and kprobe_busy_end().
- * @returns:	Calls, or returns, that return probes have missed.
- */
-struct misses {
-	unsigned long nested;
-	unsigned long busy;
+/* Numbers of one site, or of several */
+struct kprobe_counts {
+	unsigned long probes;
+	unsigned long disabled;
+	unsigned long missed;	/* without @returns */
+	unsigned long nested;	/* missed while a handler ran, or in an interrupt of @busy */
+	unsigned long busy;	/* between kprobe_busy_begin() and kprobe_busy_end() */
 	unsigned long returns;
 };
 
-static unsigned long kprobe_missed_returns(struct kprobe *p)
-{
-	return is_return_probe(p) ? READ_ONCE(container_of(p, struct kretprobe, kp)->nmissed) : 0;
-}
-
-static unsigned long kprobe_missed_hits(struct kprobe *p)
-{
-	return READ_ONCE(p->nmissed) + kprobe_missed_returns(p);
-}
-
-static void misses_add_site(struct misses *misses, const struct kprobe_site *site)
+static void kprobe_counts_add(struct kprobe_counts *counts, const struct kprobe_site *site)
 {
 	struct kprobe *p;
 
-	misses->nested += READ_ONCE(site->kp.nmissed);
-	misses->busy += (unsigned int)atomic_read(&site->missed_busy);
+	counts->nested += READ_ONCE(site->kp.nmissed);
+	counts->busy += (unsigned int)atomic_read(&site->missed_busy);
 	guard(kprobe_links)();
-	list_for_each_entry(p, &site->kp.list, list)
-		misses->returns += kprobe_missed_returns(p);
+	list_for_each_entry(p, &site->kp.list, list) {
+		counts->probes++;
+		counts->disabled += kprobe_disabled(p);
+		counts->missed += READ_ONCE(p->nmissed);
+		if (is_return_probe(p))
+			counts->returns +=
+				READ_ONCE(container_of(p, struct kretprobe, kp)->nmissed);
+	}
 }
 
 static int kprobes_stats_show(struct seq_file *m, void *unused)
 {
-	unsigned long sites = 0, probes = 0, disabled = 0, missed = 0;
-	unsigned long of_kind[ARRAY_SIZE(site_kinds)] = { };
-	struct misses misses = { };
-	struct kprobe_site *site;
-	struct kprobe *p;
+	unsigned long sites = 0, of_kind[ARRAY_SIZE(site_kinds)] = { };
+	struct kprobe_counts counts = { };
 
 	guard(mutex)(&kprobe_mutex);
-	for (site = site_first_from(0); site; site = site_next(site)) {
+	for (struct kprobe_site *site = site_first_from(0); site; site = site_next(site)) {
 		sites++;
-		misses_add_site(&misses, site);
 		of_kind[kprobe_site_kind(site)]++;
-		guard(kprobe_links)();
-		list_for_each_entry(p, &site->kp.list, list) {
-			probes++;
-			disabled += kprobe_disabled(p);
-			missed += kprobe_missed_hits(p);
-		}
+		kprobe_counts_add(&counts, site);
 	}
 
-	seq_printf(m, "probes: %lu\n", probes);
-	seq_printf(m, "probes_disabled: %lu\n", disabled);
-	seq_printf(m, "missed: %lu\n", missed);
-	seq_printf(m, "missed_nested: %lu\n", misses.nested);
-	seq_printf(m, "missed_busy: %lu\n", misses.busy);
-	seq_printf(m, "missed_returns: %lu\n", misses.returns);
+	seq_printf(m, "probes: %lu\n", counts.probes);
+	seq_printf(m, "probes_disabled: %lu\n", counts.disabled);
+	seq_printf(m, "missed: %lu\n", counts.missed + counts.returns);
+	seq_printf(m, "missed_nested: %lu\n", counts.nested);
+	seq_printf(m, "missed_busy: %lu\n", counts.busy);
+	seq_printf(m, "missed_returns: %lu\n", counts.returns);
 	seq_printf(m, "sites: %lu\n", sites);
 	seq_printf(m, "sites_ftrace: %lu\n", of_kind[KIND_FTRACE]);
 	for (unsigned int i = 0; i < KIND_FTRACE; i++)
@@ -312,9 +288,9 @@ static void kprobe_site_show(struct seq_file *m, struct kprobe_site *site)
 {
 	void *addr = kprobe_shown_addr(m, site_addr(site));
 	char symbol[KSYM_SYMBOL_LEN];
-	struct misses misses = { };
+	struct kprobe_counts counts = { };
 
-	misses_add_site(&misses, site);
+	kprobe_counts_add(&counts, site);
 	kprobe_site_symbol(site, addr, symbol);
 	seq_printf(m, "%px  %s  kind=%s", addr, symbol, site_kinds[kprobe_site_kind(site)]);
 	if (site_stays_breakpoint(site))
@@ -322,7 +298,7 @@ static void kprobe_site_show(struct seq_file *m, struct kprobe_site *site)
 	if (kprobe_site_kind(site) == KIND_FTRACE && ftrace_is_off())
 		seq_puts(m, " no_hit=ftrace_enabled");
 	seq_printf(m, " missed_nested=%lu missed_busy=%lu missed_returns=%lu handlers=",
-		   misses.nested, misses.busy, misses.returns);
+		   counts.nested, counts.busy, counts.returns);
 	kprobe_site_show_probes(m, site);
 	seq_putc(m, '\n');
 }
