@@ -282,6 +282,12 @@ static void kprobes_restore_requests(const struct kprobe_transaction *ta)
 	}
 }
 
+/* A kernel with debugfs has another one, which keeps the refusal. */
+int __weak refusals_add(const struct kprobe *p, int err, const char *why)
+{
+	return err;
+}
+
 /**
  * kprobes_check_call() - Check what comes before the probes of a registration
  * @first: The first probe, or NULL.

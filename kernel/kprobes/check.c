@@ -187,7 +187,7 @@ static int check_run(struct check *check)
 
 static void check_show_address(struct seq_file *m, const struct check *check)
 {
-	seq_printf(m, "address: 0x%px\n", kprobe_shown_addr(m, check->where.addr));
+	seq_printf(m, "address: 0x%px\n", kprobe_shown_addr(m->file, check->where.addr));
 	seq_printf(m, "symbol: %s\n", check->symbol);
 	seq_printf(m, "entry: %s\n",
 		   check->where.flags & KPROBE_FLAG_ON_FUNC_ENTRY ? "yes" : "no");
@@ -249,7 +249,7 @@ static int check_show_name(void *data, const char *name, unsigned long addr)
 		return 0;
 	module = check_module_name(addr);
 	seq_printf(names->m, "name: %s%s%s 0x%px\n", module ?: "", module ? ":" : "", name,
-		   kprobe_shown_addr(names->m, addr));
+		   kprobe_shown_addr(names->m->file, addr));
 	return !--names->left;
 }
 

@@ -14,10 +14,10 @@
 #include <linux/seq_file.h>
 #include <linux/sprintf.h>
 
-/* The address to print: NULL for a reader without the right to see it. */
-void *kprobe_shown_addr(struct seq_file *m, unsigned long addr)
+/* The address to print: NULL if the file's opener has no right to see it. */
+void *kprobe_shown_addr(const struct file *file, unsigned long addr)
 {
-	return kallsyms_show_value(m->file->f_cred) ? (void *)addr : NULL;
+	return kallsyms_show_value(file->f_cred) ? (void *)addr : NULL;
 }
 
 static void kprobes_seq_stop(struct seq_file *m, void *v)
@@ -91,7 +91,7 @@ static noinline_for_stack void kprobe_site_symbol(const struct kprobe_site *site
 
 static void kprobe_list_show(struct seq_file *m, struct kprobe_site *site)
 {
-	void *addr = kprobe_shown_addr(m, site_addr(site));
+	void *addr = kprobe_shown_addr(m->file, site_addr(site));
 	char symbol[KSYM_SYMBOL_LEN];
 	struct kprobe *p;
 
@@ -135,8 +135,8 @@ static int blacklist_show(struct seq_file *m, void *start)
 	unsigned long end;
 
 	blacklist_next((unsigned long)start, &end);
-	seq_printf(m, "0x%px-0x%px\t%ps\n", kprobe_shown_addr(m, (unsigned long)start),
-		   kprobe_shown_addr(m, end), start);
+	seq_printf(m, "0x%px-0x%px\t%ps\n", kprobe_shown_addr(m->file, (unsigned long)start),
+		   kprobe_shown_addr(m->file, end), start);
 	return 0;
 }
 
@@ -286,7 +286,7 @@ static void kprobe_site_show_probes(struct seq_file *m, const struct kprobe_site
 
 static void kprobe_site_show(struct seq_file *m, struct kprobe_site *site)
 {
-	void *addr = kprobe_shown_addr(m, site_addr(site));
+	void *addr = kprobe_shown_addr(m->file, site_addr(site));
 	char symbol[KSYM_SYMBOL_LEN];
 	struct kprobe_counts counts = { };
 
@@ -303,20 +303,17 @@ static void kprobe_site_show(struct seq_file *m, struct kprobe_site *site)
 	seq_putc(m, '\n');
 }
 
-/* refusals: a line for each of the last refused registrations */
-DEFINE_SHOW_ATTRIBUTE(refusals);
+struct dentry *kprobes_debugfs;
 
 static int __init kprobes_debugfs_init(void)
 {
-	struct dentry *dir = debugfs_create_dir("kprobes", NULL);
-
-	debugfs_create_file("list", 0400, dir, kprobe_list_show, &kprobe_sites_fops);
-	debugfs_create_file("enabled", 0600, dir, NULL, &kprobes_enabled_fops);
-	debugfs_create_file("blacklist", 0400, dir, NULL, &blacklist_fops);
-	debugfs_create_file("stats", 0400, dir, NULL, &kprobes_stats_fops);
-	debugfs_create_file("sites", 0400, dir, kprobe_site_show, &kprobe_sites_fops);
-	debugfs_create_file("check", 0600, dir, NULL, &kprobe_check_fops);
-	debugfs_create_file("refusals", 0400, dir, NULL, &refusals_fops);
+	kprobes_debugfs = debugfs_create_dir("kprobes", NULL);
+	debugfs_create_file("list", 0400, kprobes_debugfs, kprobe_list_show, &kprobe_sites_fops);
+	debugfs_create_file("enabled", 0600, kprobes_debugfs, NULL, &kprobes_enabled_fops);
+	debugfs_create_file("blacklist", 0400, kprobes_debugfs, NULL, &blacklist_fops);
+	debugfs_create_file("stats", 0400, kprobes_debugfs, NULL, &kprobes_stats_fops);
+	debugfs_create_file("sites", 0400, kprobes_debugfs, kprobe_site_show, &kprobe_sites_fops);
+	debugfs_create_file("check", 0600, kprobes_debugfs, NULL, &kprobe_check_fops);
 	return 0;
 }
-late_initcall(kprobes_debugfs_init);
+fs_initcall(kprobes_debugfs_init);

@@ -35,6 +35,8 @@
 #include <linux/rbtree.h>
 #include <linux/rcupdate.h>
 
+struct dentry;
+struct file;
 struct seq_file;
 
 extern struct mutex kprobe_mutex;
@@ -358,22 +360,16 @@ int kprobe_try(struct kprobe *p, const struct kprobe_kind *kind, struct kprobe_a
 	       void (*look)(struct kprobe_site *site, void *data), void *data);
 
 /* debugfs.c */
-void *kprobe_shown_addr(struct seq_file *m, unsigned long addr);
+extern struct dentry *kprobes_debugfs;	/* the directory */
+
+void *kprobe_shown_addr(const struct file *file, unsigned long addr);
 
 /* check.c */
 extern const struct file_operations kprobe_check_fops;
 
 /* refusals.c */
-#ifdef CONFIG_DEBUG_FS
 int refusals_add(const struct kprobe *p, int err, const char *why);
 const char *refusal_reason(int err, const char *why);
-int refusals_show(struct seq_file *m, void *unused);
-#else
-static inline int refusals_add(const struct kprobe *p, int err, const char *why)
-{
-	return err;
-}
-#endif
 
 /* apply.c */
 int kprobes_apply(struct list_head *batch, bool may_arm);

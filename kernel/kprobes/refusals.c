@@ -4,55 +4,44 @@
  */
 #include "internal.h"
 
+#include <linux/debugfs.h>
 #include <linux/err.h>
-#include <linux/minmax.h>
+#include <linux/init.h>
+#include <linux/kfifo.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/seq_file.h>
+#include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/time64.h>
 
-#include <asm/div64.h>
-
 #define REFUSALS	64
 
-/**
- * struct refusal - Registration that was refused
- * @when:	The time, by local_clock().
- * @pid:	The task that asked for it.
- * @comm:	The name of that task.
- * @symbol:	The symbol that was given, cut short if need be; or empty.
- * @addr:	The address that was given, or 0.
- * @offset:	The offset that was given.
- * @err:	The error.
- * @why:	The reason.
- */
 struct refusal {
-	u64 when;
-	pid_t pid;
+	u64 when;			/* local_clock() */
+	pid_t pid;			/* of the task that asked for it */
 	char comm[TASK_COMM_LEN];
-	char symbol[64];
-	unsigned long addr;
+	char symbol[64];		/* as given, cut short if need be; or empty */
+	unsigned long addr;		/* as given, or 0 */
 	unsigned int offset;
 	int err;
 	const char *why;
 };
 
-static struct refusal refusals[REFUSALS];
-
-/* The number of refusals so far, of which @refusals has the last ones. */
-static unsigned long refusals_count;
+static DEFINE_KFIFO(refusals, struct refusal, REFUSALS);
 
 /*
- * Guards both. It is only tried, as a handler or an NMI may have interrupted its holder: a
- * refusal at the very moment of another one is not kept.
+ * Guards @refusals. It is only tried, as a handler or an NMI may have interrupted its holder:
+ * a refusal at the very moment of another one is not kept.
  */
 static DEFINE_RAW_SPINLOCK(refusals_lock);
 
-/* What errors mean if no check has given a reason. */
-static const char *refusal_default_reason(int err)
+/* refusal_reason() - What to say of an error. A check may have said @why. */
+const char *refusal_reason(int err, const char *why)
 {
+	if (why)
+		return why;
 	switch (err) {
 	case -EDEADLK:
 		return "called by a handler, or where the caller must not sleep";
@@ -72,19 +61,6 @@ static const char *refusal_default_reason(int err)
 }
 
 /**
- * refusal_reason() - The reason for an error of a registration
- * @err: The error.
- * @why: The reason that a check has given, or NULL.
- *
- * Context: Any.
- * Return: The reason, for people.
- */
-const char *refusal_reason(int err, const char *why)
-{
-	return why ?: refusal_default_reason(err);
-}
-
-/**
  * refusals_add() - Keep a refused registration for debugfs
  * @p: The probe, as its caller gave it, or NULL.
  * @err: The error.
@@ -95,15 +71,7 @@ const char *refusal_reason(int err, const char *why)
  */
 int refusals_add(const struct kprobe *p, int err, const char *why)
 {
-	struct refusal *refusal;
-	unsigned long flags;
-
-	if (!raw_spin_trylock_irqsave(&refusals_lock, flags))
-		return err;
-	refusal = &refusals[refusals_count % REFUSALS];
-	/* Pairs with the READ_ONCE() of refusals_show(), which only wants to come to an end. */
-	WRITE_ONCE(refusals_count, refusals_count + 1);
-	*refusal = (struct refusal){
+	struct refusal refusal = {
 		.when	= local_clock(),
 		.pid	= current->pid,
 		.addr	= p ? (unsigned long)p->addr : 0,
@@ -111,52 +79,53 @@ int refusals_add(const struct kprobe *p, int err, const char *why)
 		.err	= err,
 		.why	= refusal_reason(err, why),
 	};
-	strscpy(refusal->comm, current->comm);
+
+	strscpy(refusal.comm, current->comm);
 	if (p && p->symbol_name)
-		strscpy(refusal->symbol, p->symbol_name);
-	raw_spin_unlock_irqrestore(&refusals_lock, flags);
+		strscpy(refusal.symbol, p->symbol_name);
+	scoped_cond_guard(raw_spinlock_irqsave_try, return err, &refusals_lock) {
+		if (kfifo_is_full(&refusals))
+			kfifo_skip(&refusals);
+		kfifo_put(&refusals, refusal);
+	}
 	return err;
-}
-
-/* Copy the refusal with this number, or the oldest one after it. Returns its number, or -1. */
-static long refusals_get(unsigned long number, struct refusal *refusal)
-{
-	unsigned long flags;
-	bool found;
-
-	raw_spin_lock_irqsave(&refusals_lock, flags);
-	if (refusals_count > REFUSALS)
-		number = max(number, refusals_count - REFUSALS);
-	found = number < refusals_count;
-	if (found)
-		*refusal = refusals[number % REFUSALS];
-	raw_spin_unlock_irqrestore(&refusals_lock, flags);
-	return found ? number : -1;
 }
 
 static void refusal_show(struct seq_file *m, const struct refusal *refusal)
 {
-	u64 seconds = refusal->when;
-	u32 rest = do_div(seconds, NSEC_PER_SEC);
+	struct timespec64 when = ns_to_timespec64(refusal->when);
 
-	seq_printf(m, "[%5llu.%06u] %s[%d] ", seconds, rest / 1000, refusal->comm, refusal->pid);
+	seq_printf(m, "[%5lld.%06ld] %s[%d] ", when.tv_sec, when.tv_nsec / NSEC_PER_USEC,
+		   refusal->comm, refusal->pid);
 	if (refusal->symbol[0])
 		seq_printf(m, "%s+%#x", refusal->symbol, refusal->offset);
 	else if (refusal->addr)
-		seq_printf(m, "0x%px+%#x", kprobe_shown_addr(m, refusal->addr), refusal->offset);
+		seq_printf(m, "0x%px+%#x", kprobe_shown_addr(m->file, refusal->addr),
+			   refusal->offset);
 	else
 		seq_puts(m, "several probes, or no place");
 	seq_printf(m, ": %pe: %s\n", ERR_PTR(refusal->err), refusal->why);
 }
 
-/* refusals_show() - Show a line for each of the last refusals, the oldest first */
-int refusals_show(struct seq_file *m, void *unused)
+/* A line for each of the last refusals, the oldest first */
+static int refusals_show(struct seq_file *m, void *unused)
 {
-	unsigned long end = READ_ONCE(refusals_count);	/* those after it may never end */
-	struct refusal refusal;
-	long number = -1;
+	struct refusal *last __free(kfree) = kmalloc_array(REFUSALS, sizeof(*last), GFP_KERNEL);
+	unsigned int num;
 
-	while ((number = refusals_get(number + 1, &refusal)) >= 0 && number < end)
-		refusal_show(m, &refusal);
+	if (!last)
+		return -ENOMEM;
+	scoped_guard(raw_spinlock_irqsave, &refusals_lock)
+		num = kfifo_out_peek(&refusals, last, REFUSALS);
+	for (unsigned int i = 0; i < num; i++)
+		refusal_show(m, &last[i]);
 	return 0;
 }
+DEFINE_SHOW_ATTRIBUTE(refusals);
+
+static int __init refusals_init(void)
+{
+	debugfs_create_file("refusals", 0400, kprobes_debugfs, NULL, &refusals_fops);
+	return 0;
+}
+late_initcall(refusals_init);

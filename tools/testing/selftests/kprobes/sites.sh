@@ -53,7 +53,7 @@ misses_nested_hits() {
 none="missed_nested=0 missed_busy=0 missed_returns=0"
 entry_kind=$(kind_at_entry)
 
-plan 18
+plan 19
 check "without probes there is no site" all_sites_are_freed
 check "nor a line" is_empty $kprobes/sites
 add_event 'p:kprobes/one do_rmdir'
@@ -116,4 +116,7 @@ for _ in $(seq 70); do
 done
 check "64 are kept" [ "$(wc -l <$kprobes/refusals)" = 64 ]
 check "in their order" sort -c -t '[' -k 2 $kprobes/refusals
+! add_event "p:kprobes/refused vfs_read+2" 2>/dev/null
+check "the last one is among them" last_refusal_is cat \
+	"vfs_read+0x2: -EILSEQ: not at the start of an instruction"
 check_no_probe_is_left
