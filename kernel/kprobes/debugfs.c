@@ -313,7 +313,6 @@ static int __init kprobes_debugfs_init(void)
 	debugfs_create_file("blacklist", 0400, kprobes_debugfs, NULL, &blacklist_fops);
 	debugfs_create_file("stats", 0400, kprobes_debugfs, NULL, &kprobes_stats_fops);
 	debugfs_create_file("sites", 0400, kprobes_debugfs, kprobe_site_show, &kprobe_sites_fops);
-	debugfs_create_file("check", 0600, kprobes_debugfs, NULL, &kprobe_check_fops);
 	return 0;
 }
 fs_initcall(kprobes_debugfs_init);

@@ -364,9 +364,6 @@ extern struct dentry *kprobes_debugfs;	/* the directory */
 
 void *kprobe_shown_addr(const struct file *file, unsigned long addr);
 
-/* check.c */
-extern const struct file_operations kprobe_check_fops;
-
 /* refusals.c */
 int refusals_add(const struct kprobe *p, int err, const char *why);
 const char *refusal_reason(int err, const char *why);
