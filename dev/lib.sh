@@ -60,14 +60,9 @@ set_kernel() {	# NAME
 	esac
 }
 
-# Copy the modules that measure, to be built out of a tree.
+# Copy the modules of the selftests, to be built out of a tree. Files that are the same stay.
 copy_modules() {	# DIRECTORY
-	mkdir -p "$1"
-	for file in read_text.h kprobe_bench.c kprobe_nest.c kprobe_scale.c; do
-		cmp -s "$repo/samples/kprobes/$file" "$1/$file" ||
-			cp "$repo/samples/kprobes/$file" "$1"
-	done
-	echo "obj-m := kprobe_bench.o kprobe_nest.o kprobe_scale.o" >"$1/Makefile"
+	rsync -rc "$repo/tools/testing/selftests/kprobes/test_modules/" "$1"
 }
 
 # Run make for $obj. LOCALVERSION: not the git revision of the repository around the tree.

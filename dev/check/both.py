@@ -16,12 +16,13 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 TREE = REPO / "build/tree"
 CONFIG = REPO / "dev/kernel/config"
+MODULES = REPO / "tools/testing/selftests/kprobes/test_modules"
 REPORTS = REPO / "test-reports/reference"
 # {RUN: (options of dev/kernel/boot, sources of the test)}
 KEPT = {
     "ftrace": (["--startup-tests", "--usual", "300"], (TREE / "tools/testing/selftests/ftrace",)),
     "transcript": (["--usual", "120", "--append", "log_buf_len=8M"],
-                   (REPO / "samples/kprobes/transcript", REPO / "samples/kprobes/kprobe_bench.c")),
+                   (MODULES / "transcript", MODULES / "kprobe_bench.c")),
 }
 HEAD = "# of "
 

@@ -26,7 +26,7 @@ read_is_optimized() {
 
 check_load_and_unload() {	# KIND: slots or detours
 	dmesg -c >/dev/null
-	check "$1: the module loads" modprobe kprobe_async
+	check "$1: the module loads" load_module kprobe_async
 	check "$1: the function in init text completes" \
 		module_logged 'read in init text: complete'
 	check "$1: the probe in init text was hit" module_logged '1 hits in init text'

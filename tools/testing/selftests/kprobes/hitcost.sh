@@ -36,7 +36,7 @@ compare_padding() {
 
 plan $((50 + padded))
 : >"$output.costs"
-check "the module loads" modprobe kprobe_bench
+check "the module loads" load_module kprobe_bench
 check "the cost of hits is measured" measure_hits
 add_costs ""
 # Not of functions that registering calls: the probes would be hit, and by chance often.

@@ -136,7 +136,18 @@ has_config() {	# OPTION: it is y or m
 
 # The modinfo of busybox succeeds in any case, and does not know names with a dash.
 has_module() {	# NAME
-	modprobe -D "$1" 2>/dev/null | grep -q .
+	[ -e "test_modules/$1.ko" ] || modprobe -D "$1" 2>/dev/null | grep -q .
+}
+
+# Modules of the tests need not be installed.
+load_module() {	# NAME [PARAMETER...]
+	if [ -e "test_modules/$1.ko" ]; then
+		module=test_modules/$1.ko
+		shift
+		insmod "$module" "$@"
+	else
+		modprobe "$@"
+	fi
 }
 
 # Load test_kprobes until the test ends; it runs only the KUnit suites that the glob matches.

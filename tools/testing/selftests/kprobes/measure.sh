@@ -27,7 +27,7 @@ take_log() {	# MODULE
 load_targets() {	# FILE
 	! [ -e /sys/module/kprobe_scale ] || rmmod kprobe_scale
 	take_log >/dev/null
-	modprobe kprobe_scale targets="$(realpath "$1")"
+	load_module kprobe_scale targets="$(realpath "$1")"
 	targets=$(take_log kprobe_scale | sed -n 's/^targets //p')
 	echo "targets: $targets"
 	[ -n "$targets" ]

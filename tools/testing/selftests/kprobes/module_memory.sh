@@ -31,7 +31,7 @@ plan 10
 cat $kprobes/blacklist >"$output.blacklist"
 fail_allocations_of $notifier 2	# the first one, without and with waiting
 dmesg -c >/dev/null
-check "the module is loaded" modprobe kprobe_sweep
+check "the module is loaded" load_module kprobe_sweep
 check "the log says that there was no memory" \
 	log_has_line 'kprobes: no memory to probe all text of module kprobe_sweep'
 fail_no_allocations
@@ -40,7 +40,7 @@ check "nothing of it is probed" is_empty $kprobes/list
 remove_events
 check "it is unloaded" rmmod kprobe_sweep
 
-check "it is loaded again" modprobe kprobe_sweep
+check "it is loaded again" load_module kprobe_sweep
 check_error "its blacklist is complete" "Invalid argument" add_both_events
 check "its text is probed" list_has sweep_run
 remove_events

@@ -25,7 +25,7 @@ every_call_is_counted() {	# task-OR-interrupt
 }
 
 plan 10
-check "the module loads" modprobe kprobe_nest
+check "the module loads" load_module kprobe_nest
 check "an event is added to the function called in interrupts" \
 	add_event 'p:kprobes/nest kprobe_nest_in_interrupt'
 check "a return event is added to it" \

@@ -205,8 +205,8 @@ plan $((3 + 2 * $#))
 all_functions | sed 's/^0x//' >"$output.functions"
 base=$(symbol_address _text)
 take_log >/dev/null
-check "the module loads" modprobe kprobe_sweep base="0x$base" instructions="$(realpath "$file")" \
-	functions="$output.functions" \
+check "the module loads" load_module kprobe_sweep base="0x$base" \
+	instructions="$(realpath "$file")" functions="$output.functions" \
 	exceptions="0x$(symbol_address __start___ex_table),0x$(symbol_address __stop___ex_table)"
 take_log kprobe_sweep >"$output.loaded"
 instructions=$(logged instructions)
