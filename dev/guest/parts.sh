@@ -50,14 +50,6 @@ kunit_results() {	# of all suites that have run
 	done
 }
 
-# The kernel ignores a parameter that it does not know.
-parameters_are_set() {
-	for parameter in $(sed 's/ /\n/g' /proc/cmdline | sed -n 's/^kprobes\.//p'); do
-		echo "# $parameter"
-		[ "$(cat "/sys/module/kprobes/parameters/${parameter%%=*}")" = "${parameter#*=}" ] || return
-	done
-}
-
 # Suites in modules run when they are loaded, the built-in ones ran at boot.
 load_kunit_modules() {
 	for ko in $(find /lib/modules -name test_kprobes.ko -o -name ftrace_filter_test.ko -o -path '*/kernel/kprobes/*_test.ko'); do
@@ -67,7 +59,6 @@ load_kunit_modules() {
 }
 
 kunit_modules() {
-	part "the parameters of kprobes are set" parameters_are_set
 	let_allocations_fail
 	load_kunit_modules
 	part "all suites have run" suites_have_run module

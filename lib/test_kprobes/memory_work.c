@@ -85,13 +85,13 @@ static void free_detour_page(struct kunit *test)
 {
 #ifdef CONFIG_X86
 	unsigned long timeout = jiffies + 20 * HZ, detour;
-	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	struct kprobe *b = kpt_post_probe('b', TARGET->symbol);
 	char name[KSYM_SYMBOL_LEN];
 
-	ASSERT_REGISTERED(test, a);
-	ASSERT_OPTIMIZED(test, a);
-	detour = (unsigned long)a->addr + JMP32_INSN_SIZE + *(s32 *)(a->addr + 1);
-	unregister_kprobe(a);
+	ASSERT_REGISTERED(test, b);
+	ASSERT_OPTIMIZED(test, b);
+	detour = (unsigned long)b->addr + JMP32_INSN_SIZE + *(s32 *)(b->addr + 1);
+	unregister_kprobe(b);
 	do {
 		KUNIT_ASSERT_TRUE(test, time_before(jiffies, timeout));
 		msleep(20);

@@ -324,24 +324,3 @@ const u8 *kpt_detour_of(const struct kprobe *kp)
 
 	return *kp->addr == JMP8_INSN_OPCODE ? jump_target(target) : target;
 }
-
-/* The entry of a small detour is a call of the body that all of them share. */
-bool kpt_has_small_detour(const struct kprobe *kp)
-{
-	return *kpt_detour_of(kp) == CALL_INSN_OPCODE;
-}
-
-static unsigned int max_large_detours;
-
-static void restore_large_detours(void *unused)
-{
-	kprobe_max_large_detours = max_large_detours;
-}
-
-/* Until the end of the test, new detours are small. Returns 0, or why not. */
-int kpt_use_small_detours(struct kunit *test)
-{
-	max_large_detours = kprobe_max_large_detours;
-	kprobe_max_large_detours = 0;
-	return kunit_add_action_or_reset(test, restore_large_detours, NULL);
-}

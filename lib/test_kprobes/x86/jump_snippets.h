@@ -32,7 +32,5 @@ extern const struct snippet kprobes_test_unfit[], kprobes_test_unfit_end[];
 const void *kpt_fit_gen_params(const void *prev, char *desc);
 const void *kpt_unfit_gen_params(const void *prev, char *desc);
 const u8 *kpt_detour_of(const struct kprobe *kp);
-bool kpt_has_small_detour(const struct kprobe *kp);
-int kpt_use_small_detours(struct kunit *test);
 
 #endif /* _TEST_KPROBES_X86_JUMP_SNIPPETS_H */

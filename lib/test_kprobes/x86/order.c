@@ -602,21 +602,11 @@ static void begin_watching_slots(struct kunit *test)
 	watch_function(test, "perf_event_text_poke", see_slot_poke);
 }
 
-static const struct arch_optimized_insn *detour_of(const struct kprobe *site)
-{
-	return &container_of(site, struct optimized_kprobe, kp)->optinsn;
-}
-
-static void expect_slots_are_freed(struct kunit *test)
-{
-	KUNIT_EXPECT_TRUE(test, wait_for(&slot_texts.freed));
-	KUNIT_EXPECT_EQ(test, slot_texts.wrong, 0);
-}
-
 static void perf_can_decode_slots(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
 	struct kprobe *b = kpt_post_probe('b', TARGET->symbol);
+	const struct arch_optimized_insn *detour;
 	const struct kprobe *site;
 
 	begin_watching_slots(test);
@@ -626,29 +616,12 @@ static void perf_can_decode_slots(struct kunit *test)
 	ASSERT_REGISTERED(test, b);
 	KUNIT_EXPECT_TRUE(test, slot_is_told(site->ainsn.post_insn));
 	ASSERT_OPTIMIZED(test, a);
-	KUNIT_EXPECT_TRUE(test, slot_is_told(detour_of(site)->insn));
-	KUNIT_EXPECT_TRUE(test, slot_is_told(detour_of(site)->post));
+	detour = &container_of(site, struct optimized_kprobe, kp)->optinsn;
+	KUNIT_EXPECT_TRUE(test, slot_is_told(detour->insn));
 	unregister_kprobe(a);
 	unregister_kprobe(b);
-	expect_slots_are_freed(test);
-}
-
-static void perf_can_decode_small_detour(struct kunit *test)
-{
-	struct kprobe *a = kpt_probe('a', TARGET->symbol);
-	const struct kprobe *site;
-
-	if (!IS_ENABLED(CONFIG_X86_64))
-		kunit_skip(test, "no small detours");
-	KUNIT_ASSERT_EQ(test, kpt_use_small_detours(test), 0);
-	begin_watching_slots(test);
-	ASSERT_REGISTERED(test, a);
-	ASSERT_OPTIMIZED(test, a);
-	KUNIT_EXPECT_TRUE(test, kpt_has_small_detour(a));
-	site = list_next_entry(a, list);
-	KUNIT_EXPECT_TRUE(test, slot_is_told(detour_of(site)->insn));
-	unregister_kprobe(a);
-	expect_slots_are_freed(test);
+	KUNIT_EXPECT_TRUE(test, wait_for(&slot_texts.freed));
+	KUNIT_EXPECT_EQ(test, slot_texts.wrong, 0);
 }
 
 /* A page of slots that perf was told of, and whether it was told that it is gone. */
@@ -694,7 +667,6 @@ static struct kunit_case kprobes_x86_order_cases[] = {
 	KUNIT_CASE(unregistering_waits_for_late_return),
 	KUNIT_CASE(perf_can_replay_the_text),
 	KUNIT_CASE_SLOW(perf_can_decode_slots),
-	KUNIT_CASE_SLOW(perf_can_decode_small_detour),
 	KUNIT_CASE_SLOW(perf_is_told_of_pages),
 	{ }
 };

@@ -140,29 +140,21 @@ struct kprobe_ctlblk {
  */
 #define MAX_OPTIMIZED_LENGTH	(JMP32_INSN_SIZE - 1 + MAX_INSN_SIZE)
 
-/* Sizes in bytes of a detour and of its second half, see optprobe.c. */
-#define MAX_OPTINSN_SIZE	336
-#define MAX_POST_OPTINSN_SIZE	384
-
-/* Sizes in bytes of slots for small detours, large detours, and second halves. */
-#define KPROBE_OPTINSN_SIZES	{ 32, 40, 48, 64, 304, MAX_OPTINSN_SIZE, MAX_POST_OPTINSN_SIZE }
+/* Sizes in bytes of detours: the largest one, and those of slots for them. */
+#define MAX_OPTINSN_SIZE	104
+#define KPROBE_OPTINSN_SIZES	{ 32, 40, 48, 64, MAX_OPTINSN_SIZE }
 
 /**
  * struct arch_optimized_insn - Detour
  * @insn:	The detour, or NULL.
- * @post:	Its second half for use with post handlers, or NULL.
- * @hits_left:	In a small detour: hits until kprobe_detour_counted() looks at the time. CPUs
- *		may lose each other's counts.
- * @since:	In a small detour: when @hits_left was set, as of detour_time(); 0 if the
- *		site has been found to deserve a large one.
  * @size:	The number of bytes of displaced instructions.
  * @relay:	Distance in bytes from the end of a jump of two bytes to its relay, see
  *		relay.c; 0 if the jump has five.
- * @small:	It calls the body that small detours share.
- * @hot:	The site deserves a large detour. Is valid without one, too.
  * @unpadded:	No padding for a relay is in reach. Is valid without a detour, too.
- * @rest:	Offset in bytes of the copy of the second instruction from that of the
- *		first; 0 if there is only one.
+ * @first:	Offset in bytes of a copy of the first instruction that no post handlers follow.
+ *		All of the detour's other code precedes it if it calls post handlers.
+ * @rest:	Such an offset of the copy of the second instruction, or of the jump back; 0 if
+ *		it is not reached.
  * @copies:	Such an offset for each byte but the first that the jump overwrites; 0 if
  *		no instruction starts there, or none that is reached.
  * @code:	The displaced bytes, and after them the padding that the relay replaces: an
@@ -170,24 +162,14 @@ struct kprobe_ctlblk {
  */
 struct arch_optimized_insn {
 	kprobe_opcode_t *insn;
-	kprobe_opcode_t *post;
-	u16 hits_left;
-	u16 since;
 	u8 size;
 	s8 relay;
-	bool small:1;
-	bool hot:1;
-	bool unpadded:1;
+	bool unpadded;
+	u8 first;
 	u8 rest;
 	u8 copies[JMP32_INSN_SIZE - 1];
 	u8 code[MAX_OPTIMIZED_LENGTH + 1];
 };
-
-/*
- * The number of large detours, which are those that are not small, under kprobe_mutex. When
- * it has reached the maximum, new ones are small, if they can be.
- */
-extern unsigned int kprobe_large_detours, kprobe_max_large_detours;
 
 /* Each jump reaches 128 bytes, and a relay has five. */
 #define KPROBE_JUMP_REACH	300

@@ -37,7 +37,6 @@
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
 
-#include "detour.h"
 #include "emulate.h"
 #include "insn.h"
 #include "relocate.h"
@@ -273,7 +272,7 @@ static const int jump_errors[] = { 0, -EILSEQ, -ERANGE, -EFAULT, -EBUSY, -EADDRI
 static struct {
 	unsigned int forms[ARRAY_SIZE(forms)], jumps[ARRAY_SIZE(jump_errors)];
 	unsigned int symbols, places, undecodable, smp, fixups, refused;
-	unsigned int emulated, slots, post_slots, small, large, post, relays, faults;
+	unsigned int emulated, slots, post_slots, detours, post, relays, faults;
 } found;
 
 /* The instruction that is being tested */
@@ -309,9 +308,8 @@ static u32 hash_copies(const struct copies *c)
 
 	hash = hash_code(ainsn->insn, KPROBE_SLOT_SIZE, hash);
 	hash = hash_code(ainsn->post_insn, KPROBE_SLOT_SIZE, hash);
-	hash = hash_code(op->insn, detour_head_size(op) + op->size, hash);
-	hash = hash_code(full->insn, detour_head_size(full) + full->size, hash);
-	return hash_code(full->post, MAX_POST_OPTINSN_SIZE, hash);
+	hash = hash_code(op->insn, op->first + op->size, hash);
+	return hash_code(full->insn, full->first + c->full.kp.ainsn.size, hash);
 }
 
 /* Free copies, which must not have changed since others were made. */
@@ -742,27 +740,58 @@ static unsigned int check_displaced_insn(const struct look *l, const u8 *at)
 	}
 }
 
-static void check_displaced(const struct arch_optimized_insn *op, const u8 *bytes,
-			    const u8 *start)
+/* Check the call of a body, and what it returns to. Returns the length. */
+static unsigned int check_body_call(const u8 *at, const char *body, unsigned long *known)
 {
-	unsigned int pos = 0, len, pushed, starts = 0;
+	MUST(is_symbol(jumps_to(at, CALL), body, known));
+	MUST(at[5] == 0x9d && at[6] == 0x5c);	/* POPF; POP of the stack pointer */
+	return 7;
+}
+
+/* Check the push of an instruction pointer. Returns the length. */
+static unsigned int check_push_ip(const u8 *at, unsigned long ip)
+{
+	MUST(at[0] == 0x68 && (long)(s32)get_unaligned_le32(at + 1) == ip);
+	return 5;
+}
+
+/* Check what is between the copies of the first two instructions. Returns the length. */
+static unsigned int check_post_call(const u8 *at, const struct arch_optimized_insn *op)
+{
+	static unsigned long known;
+	s32 site = get_unaligned_le32(at + 7);
+
+	found.post++;
+	check_push_ip(at, end_of(now));
+	MUST(at[5] == 0xff && at[6] == 0x35);
+	MUST((IS_ENABLED(CONFIG_X86_64) ? (unsigned long)at + 11 + site : site) ==
+	     (unsigned long)op->insn);
+	return 11 + check_body_call(at + 11, "kprobe_detour_post+0x0/", &known);
+}
+
+static void check_displaced(const struct arch_optimized_insn *op, const u8 *bytes,
+			    const u8 *start, bool post)
+{
+	unsigned int pos = 0, len, pushed, starts = 0, others = 0;
 	const u8 *at = start;
 	struct look l;
 
 	do {
 		if (!MUST(!look_at(&l, now->addr + pos, bytes + pos, op->size - pos)))
 			return;
-		MUST(displaced_origin(op->code, op->size, at - start, &pushed) == pos && !pushed);
+		len = at - start - others;
+		MUST(displaced_origin(op->code, op->size, len, &pushed) == pos && !pushed);
 		if (is_call(&l))
-			MUST(displaced_origin(op->code, op->size, at - start + 5, &pushed) == pos &&
+			MUST(displaced_origin(op->code, op->size, len + 5, &pushed) == pos &&
 			     pushed == WORD);
 		starts |= BIT(pos);
 		if (pos && pos < JMP32_INSN_SIZE)
-			MUST(op->copies[pos - 1] == at - start);
-		len = check_displaced_insn(&l, at);
+			MUST(op->copies[pos - 1] == at - op->insn);
+		at += check_displaced_insn(&l, at);
+		if (!pos && post)
+			at += others = check_post_call(at, op);
 		if (!pos)
-			MUST(op->rest == (never_continues(&l) ? 0 : len));
-		at += len;
+			MUST(op->rest == (never_continues(&l) ? 0 : at - op->insn));
 		pos += l.len;
 	} while (pos < op->size && !never_continues(&l));
 
@@ -772,93 +801,27 @@ static void check_displaced(const struct arch_optimized_insn *op, const u8 *byte
 		MUST(is_filled(at, at + 5));
 	else
 		MUST(jumps_to(at, JUMP) == now->addr + op->size);
-}
-
-static void set_branch(u8 *code, const u8 *at, unsigned int operand, const void *target)
-{
-	put_unaligned_le32((long)target - (long)(at + operand + 4), code + operand);
-}
-
-/* Offsets of the displacements of branches out of a template, up to a 0 */
-static u16 branches_out[2][16];
-
-static void find_branches_out(const struct detour_template *t, u16 *out)
-{
-	struct look l;
-
-	for (unsigned int pos = 0; pos < t->end; pos += l.len) {
-		if (look_at(&l, (unsigned long)t->code + pos, t->code + pos, t->end - pos))
-			break;
-		if ((l.way == JCC || l.way == JMP || l.way == CALLS) &&
-		    target_of(&l) - (unsigned long)t->code >= t->end)
-			*out++ = pos + l.len - 4;
-	}
-}
-
-/* What a template becomes at @at, but for the jumps that only its half has */
-static void fill_template(u8 *code, const u8 *at, const struct kprobe_site *site,
-			  const struct detour_template *t, const u16 *out)
-{
-	bool first = t == &kprobe_detour_template;
-
-	memcpy(code, t->code, t->end);
-	for (; *out; out++)
-		set_branch(code, at, *out,
-			   t->code + *out + 4 + (s32)get_unaligned_le32(t->code + *out));
-	put_unaligned_le32(first ? now->addr + 1 : end_of(now), code + t->ip);
-	put_unaligned((unsigned long)&site->kp, (unsigned long *)(code + t->site));
-	put_unaligned((unsigned long)&probe, (unsigned long *)(code + t->probe));
-	put_unaligned_le32(first ? (long)pre_handler : (long)post_handler, code + t->expected);
-	set_branch(code, at, t->handler, first ? (void *)pre_handler : (void *)post_handler);
-}
-
-static void check_large(const struct kprobe_site *site)
-{
-	const struct detour_template *first = &kprobe_detour_template,
-				     *second = &kprobe_detour_post_template;
-	const u8 *at = site->op.optinsn.insn, *post = site->op.optinsn.post;
-	u8 code[MAX_POST_OPTINSN_SIZE];
-
-	found.large++;
-	fill_template(code, at, site, first, branches_out[0]);
-	if (post) {
-		code[first->called] = JUMP;
-		set_branch(code, at, first->called + 1, post + second->run);
-		set_branch(code, at, first->handled, post + second->run_nested);
-	}
-	MUST(!memcmp(at, code, first->end));
-	if (!post)
-		return;
-
-	found.post++;
-	fill_template(code, post, site, second, branches_out[1]);
-	put_unaligned_le32(end_of(now), code + second->next);
-	set_branch(code, post, second->first, post + second->end);
-	set_branch(code, post, second->rest, at + first->end + now->len);
-	MUST(!memcmp(post, code, second->end));
-	check_same(now, post + second->end);
-	at = post + second->end + now->len;
-	MUST(jumps_to(at, JUMP) == (unsigned long)post + second->entry);
-	MUST(is_filled(at + 5, post + MAX_POST_OPTINSN_SIZE));
+	MUST(op->insn + op->first == (post ? at + 5 : start));
 }
 
 static void check_detour(const struct kprobe_site *site, const u8 *bytes)
 {
-	static unsigned long shared_detour;
+	static unsigned long known;
 	const struct arch_optimized_insn *op = &site->op.optinsn;
+	const u8 *at = op->insn;
 
+	found.detours++;
 	MUST(!memcmp(op->code, bytes, op->size));
-	MUST(!!op->post == site->has_post);
-	if (!op->small) {
-		check_large(site);
-		check_displaced(op, bytes, op->insn + kprobe_detour_template.end);
+	MUST(*(unsigned long *)at == (unsigned long)&site->kp);
+	at += WORD;
+	at += check_push_ip(at, now->addr + 1);
+	at += check_body_call(at, "kprobe_detour+0x0/", &known);
+	check_displaced(op, bytes, at, site->has_post);
+	if (!site->has_post)
 		return;
-	}
-	found.small++;
-	MUST(*(unsigned long *)op->insn == (unsigned long)&site->kp);
-	MUST(is_symbol(jumps_to(op->insn + 8, CALL), "kprobe_shared_detour+0x0/",
-		       &shared_detour));
-	check_displaced(op, bytes, op->insn + 13);
+	at = op->insn + op->first;
+	check_same(now, at);
+	MUST(jumps_to(at + now->len, JUMP) == (unsigned long)op->insn + op->rest);
 }
 
 /* The text that a jump of two bytes reaches, before and after */
@@ -874,12 +837,11 @@ static bool read_around(u8 *to)
 static void check_relay(struct kprobe_site *site)
 {
 	struct arch_optimized_insn *op = &site->op.optinsn;
-	unsigned int entry = op->small ? 8 : kprobe_detour_template.entry;
 	u8 *before = around[0] + op->relay - S8_MIN, *after = around[1] + op->relay - S8_MIN;
 
 	found.relays++;
 	MUST(jumps_to((u8 *)now->addr + JMP8_INSN_SIZE + op->relay, JUMP) ==
-	     (unsigned long)op->insn + entry);
+	     (unsigned long)op->insn + WORD);
 	for (int i = 0; i < 5; i++)
 		MUST(strchr("\xcc\x90\x66\x2e\x0f\x1f\x40\x44\x80\x84", before[i]));
 	MUST(read_around(around[1]));
@@ -919,12 +881,6 @@ static void check_jump_error(int err, int size)
 		MUST(err == -EBUSY || err == -EADDRINUSE || (err == -EPERM && mitigation));
 }
 
-static int prepare_detour(struct kprobe_site *site, unsigned int max_large)
-{
-	WRITE_ONCE(kprobe_max_large_detours, max_large);
-	return arch_prepare_optimized_kprobe(&site->op, &site->kp);
-}
-
 static void check_detours(struct copies *c, const u8 *bytes, size_t limit)
 {
 	struct arch_optimized_insn *op = &c->site.op.optinsn;
@@ -933,7 +889,7 @@ static void check_detours(struct copies *c, const u8 *bytes, size_t limit)
 	limit = min_t(size_t, limit, REGION_MAX);
 	size = displaces(now->addr, bytes, limit, JMP32_INSN_SIZE);
 	op->unpadded = !read_around(around[0]);
-	err = prepare_detour(&c->site, 0);
+	err = arch_prepare_optimized_kprobe(&c->site.op, &c->site.kp);
 	check_jump_error(err, size);
 	if (err)
 		return;
@@ -947,14 +903,8 @@ static void check_detours(struct copies *c, const u8 *bytes, size_t limit)
 	}
 
 	c->full.has_post = true;
-	err = prepare_detour(&c->full, UINT_MAX);
-	if (!MUST(err == (now->way ? -EOPNOTSUPP : 0)))
-		return;
-	if (err) {
-		c->full.has_post = false;
-		MUST(!prepare_detour(&c->full, UINT_MAX));
-	}
-	if (c->full.op.optinsn.insn)
+	err = arch_prepare_optimized_kprobe(&c->full.op, &c->full.kp);
+	if (MUST(err == (now->way ? -EOPNOTSUPP : 0)) && !err)
 		check_detour(&c->full, bytes);
 }
 
@@ -1136,9 +1086,8 @@ static void test_counts(struct kunit *test)
 		   share, seed, found.symbols, found.places, found.undecodable, found.faults);
 	kunit_info(test, "refused %u, SMP alternatives %u, with fixups %u, emulated %u",
 		   found.refused, found.smp, found.fixups, found.emulated);
-	kunit_info(test, "slots %u, post slots %u, detours small %u, large %u, post %u, relays %u",
-		   found.slots, found.post_slots, found.small, found.large, found.post,
-		   found.relays);
+	kunit_info(test, "slots %u, post slots %u, detours %u, with post %u, relays %u",
+		   found.slots, found.post_slots, found.detours, found.post, found.relays);
 	KUNIT_EXPECT_EQ(test, found.places, sum);
 	KUNIT_EXPECT_GT(test, found.places, 1000);
 	KUNIT_EXPECT_GT(test, found.jumps[0], found.places / 2);
@@ -1147,22 +1096,14 @@ static void test_counts(struct kunit *test)
 	KUNIT_EXPECT_GT(test, found.relays, 0);
 }
 
-static unsigned int max_large_before;
-
 static int init_suite(struct kunit_suite *suite)
 {
-	if (!share)
-		return -EINVAL;
-	max_large_before = READ_ONCE(kprobe_max_large_detours);
-	find_branches_out(&kprobe_detour_template, branches_out[0]);
-	find_branches_out(&kprobe_detour_post_template, branches_out[1]);
-	return 0;
+	return share ? 0 : -EINVAL;
 }
 
 static void exit_suite(struct kunit_suite *suite)
 {
 	free_ring();
-	WRITE_ONCE(kprobe_max_large_detours, max_large_before);
 }
 
 static struct kunit_case kprobes_copies_cases[] = {

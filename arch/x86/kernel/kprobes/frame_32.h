@@ -10,19 +10,11 @@
 
 #define FRAME_IP		PT_EIP
 #define FRAME_CS		PT_CS
+#define FRAME_SP		PT_OLDESP
 #define FRAME_SS		PT_OLDSS
 
-/* No argument of the handlers that are called directly. */
-#define SCRATCH			%ebx
-#define SCRATCH_WORD		%ebx
-
-#define SITE			%esi
-
-/* Opcodes of instructions whose operands are filled in later. */
-#define OPCODE_MOV_TO_ARG1	.byte 0xb8			/* movl $imm32, %eax */
-#define OPCODE_MOV_TO_SITE	.byte 0xbe			/* movl $imm32, %esi */
-#define OPCODE_CMP_AT_ARG1	.byte 0x81, 0xb8		/* cmpl $imm32, disp32(%eax) */
-#define OPCODE_CMP_AT_SP	.byte 0x81, 0xbc, 0x24		/* cmpl $imm32, disp32(%esp) */
+/* A register that handlers preserve */
+#define NEXT_IP			%esi
 
 /* The unwinders of i386 take no hints, and this one knows the registers of x86-64 only. */
 .purgem UNWIND_HINT_REGS
@@ -76,10 +68,6 @@
 	popl	%ebp
 .endm
 
-/* The unwinder follows frame pointers, which handlers preserve. */
-.macro LOAD_FRAME_BASE
-.endm
-
 /* Pop a struct pt_regs down to @flags, which with @sp is left to pop; no segments. */
 .macro POP_REST
 	POP_ALL_BUT_EAX
@@ -113,7 +101,7 @@
 .endm
 
 /* The same without IRET, and but for all segments: pop flags, and ip by a return. */
-.macro RETURN_BY_RET restored
+.macro RETURN_BY_RET
 	movl	PT_OLDESP(%esp), %eax
 	movl	PT_EIP(%esp), %ecx
 	movl	PT_EFLAGS(%esp), %edx
@@ -125,6 +113,22 @@
 	leal	-12(%eax), %esp
 	popl	%eax
 	popfl
+	RET
+.endm
+
+/* Load a struct pt_regs but for segments, and return to ebx, where flags and sp are popped. */
+.macro RETURN_TO_DETOUR left:req ret:req
+	movl	PT_ECX(%esp), %ecx
+	movl	PT_EDX(%esp), %edx
+	movl	PT_ESI(%esp), %esi
+	movl	PT_EDI(%esp), %edi
+	movl	PT_EBP(%esp), %ebp
+	movl	PT_EAX(%esp), %eax
+	movl	%ebx, PT_CS(%esp)
+\left:
+	movl	PT_EBX(%esp), %ebx
+	leal	PT_CS(%esp), %esp
+\ret:
 	RET
 .endm
 

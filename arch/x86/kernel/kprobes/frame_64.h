@@ -11,19 +11,11 @@
 
 #define FRAME_IP		RIP
 #define FRAME_CS		CS
+#define FRAME_SP		RSP
 #define FRAME_SS		SS
 
-/* No argument of the handlers that are called directly. */
-#define SCRATCH			%ecx
-#define SCRATCH_WORD		%rax
-
-#define SITE			%r8
-
-/* Opcodes of instructions whose operands are filled in later. */
-#define OPCODE_MOV_TO_ARG1	.byte 0x48, 0xbf		/* movabsq $imm64, %rdi */
-#define OPCODE_MOV_TO_SITE	.byte 0x49, 0xb8		/* movabsq $imm64, %r8 */
-#define OPCODE_CMP_AT_ARG1	.byte 0x48, 0x81, 0xbf		/* cmpq $imm32, disp32(%rdi) */
-#define OPCODE_CMP_AT_SP	.byte 0x48, 0x81, 0xbc, 0x24	/* cmpq $imm32, disp32(%rsp) */
+/* A register that handlers preserve */
+#define NEXT_IP			%r12
 
 /*
  * Push what PUSH_FRAME leaves of a struct pt_regs. Probed code may run between STAC and CLAC,
@@ -44,14 +36,6 @@
 .macro LOAD_SEGMENTS
 .endm
 
-/*
- * Before POP_REST, load the register, other than those that handlers preserve, from which
- * the unwinder may have to find the frame of the probed code.
- */
-.macro LOAD_FRAME_BASE
-	movq	R10(%rsp), %r10
-.endm
-
 /* Pop a struct pt_regs down to @flags, which with @sp is left to pop. */
 .macro POP_REST
 	POP_REGS
@@ -59,16 +43,15 @@
 .endm
 
 /*
- * Load the registers of a struct pt_regs from @r15 to @di. Nothing is popped: an interrupt
- * would overwrite registers that the unwinder reads.
+ * Load the registers of a struct pt_regs from @r15 to @di but @bx. Nothing is popped: an
+ * interrupt would overwrite registers that the unwinder reads.
  */
-.macro LOAD_REGS
+.macro LOAD_ALL_BUT_RBX
 	movq	R15(%rsp), %r15
 	movq	R14(%rsp), %r14
 	movq	R13(%rsp), %r13
 	movq	R12(%rsp), %r12
 	movq	RBP(%rsp), %rbp
-	movq	RBX(%rsp), %rbx
 	movq	R11(%rsp), %r11
 	movq	R10(%rsp), %r10
 	movq	R9(%rsp), %r9
@@ -78,6 +61,23 @@
 	movq	RDX(%rsp), %rdx
 	movq	RSI(%rsp), %rsi
 	movq	RDI(%rsp), %rdi
+.endm
+
+.macro LOAD_REGS
+	LOAD_ALL_BUT_RBX
+	movq	RBX(%rsp), %rbx
+.endm
+
+/*
+ * A return thunk, if the CPU needs one, has no unwind hint that the word is the address of an
+ * instruction and no return address (signal=1). Call depth tracking would count in the thunk,
+ * and change the flags.
+ */
+.macro RETURN_UNCOUNTED
+	UNWIND_HINT type=UNWIND_HINT_TYPE_CALL sp_reg=ORC_REG_SP sp_offset=8 signal=1
+	ALTERNATIVE __stringify(RET), \
+		    __stringify(ANNOTATE_UNRET_SAFE; ret; int3), \
+		    X86_FEATURE_CALL_DEPTH
 .endm
 
 /* Return by IRET to what the struct pt_regs says. */
@@ -92,7 +92,7 @@
  * The same without IRET: push flags and ip below the stack pointer of the struct pt_regs
  * and pop them.
  */
-.macro RETURN_BY_RET restored
+.macro RETURN_BY_RET
 	movq	RIP(%rsp), %rax
 	movq	EFLAGS(%rsp), %rcx
 	movq	RSP(%rsp), %rdx
@@ -102,22 +102,25 @@
 	movq	%rdx, ORIG_RAX(%rsp)
 	LOAD_REGS
 	movq	ORIG_RAX(%rsp), %rsp
-	.ifnb	\restored
-\restored:
-	.endif
-	/* signal=1: the word is the address of an instruction, not a return address. */
+	/* An interrupt from here on cannot trace a target whose frame is found from r10. */
 	UNWIND_HINT type=UNWIND_HINT_TYPE_CALL sp_reg=ORC_REG_SP sp_offset=16 signal=1
 	popfq
-	UNWIND_HINT type=UNWIND_HINT_TYPE_CALL sp_reg=ORC_REG_SP sp_offset=8 signal=1
-	/*
-	 * An interrupt here cannot trace a target whose frame is found from r10, unless
-	 * kprobe_body_unwind() knows the place. A return thunk, if the CPU needs one, has no
-	 * such hint: what it returns to is looked up as a return address. Call depth tracking
-	 * would count in the thunk, and change the flags.
-	 */
-	ALTERNATIVE __stringify(RET), \
-		    __stringify(ANNOTATE_UNRET_SAFE; ret; int3), \
-		    X86_FEATURE_CALL_DEPTH
+	RETURN_UNCOUNTED
+.endm
+
+/*
+ * Load the registers of a struct pt_regs but for flags and sp, and return to rbx, where they
+ * are popped. Flags, sp and the address cannot be in registers, so the latter takes the place of
+ * cs: the struct is none for the unwinder from @left on, see kprobe_body_unwind().
+ */
+.macro RETURN_TO_DETOUR left:req ret:req
+	LOAD_ALL_BUT_RBX
+	movq	%rbx, CS(%rsp)
+\left:
+	movq	RBX(%rsp), %rbx
+	leaq	CS(%rsp), %rsp
+\ret:
+	RETURN_UNCOUNTED
 .endm
 
 #endif /* _X86_KPROBES_FRAME_64_H */

@@ -2,30 +2,24 @@
 /*
  * Optimised probes: jumps in place of breakpoints, and the detours that they reach
  *
- * A detour is a copy of the template in detour.S, which calls the handlers,
- * followed by copies of the displaced instructions and a jump back to the text after
+ * A detour calls a body in detour.S, which all detours share and which calls the handlers.
+ * After the call are copies of the displaced instructions and a jump back to the text after
  * them. Where a jump of five bytes is not possible, one of two bytes may be, see relay.c. A
  * detour stays valid when the probes of its site or their handlers change, except that post
- * handlers need a detour with a second half. The direct call of a handler is a short cut.
- *
- * A small detour takes a tenth of the memory: in place of the copy it has a call of one that
- * all small detours share. A hit costs some more instructions. Where there are many sites,
- * most are hit seldom; one that is hit often gets a large detour, as do the first sites.
+ * handlers need a detour that calls a second body, after a copy of the first instruction.
  */
 #include <linux/cpu.h>
 #include <linux/cpufeature.h>
 #include <linux/errno.h>
 #include <linux/export.h>
 #include <linux/extable.h>
-#include <linux/jiffies.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/memory.h>
 #include <linux/minmax.h>
-#include <linux/moduleparam.h>
-#include <linux/preempt.h>
 #include <linux/ptrace.h>
 #include <linux/rcupdate.h>
+#include <linux/stddef.h>
 #include <linux/string.h>
 #include <linux/unaligned.h>
 
@@ -34,22 +28,17 @@
 #include "branches.h"
 #include "detour.h"
 #include "hit.h"
+#include "opcode.h"
 #include "relay.h"
 #include "relocate.h"
 #include "text.h"
 
-#undef MODULE_PARAM_PREFIX
-#define MODULE_PARAM_PREFIX	"kprobes."
+/* Both copies of the first instruction, which is no branch, if there is a second body. */
+static_assert(DETOUR_HEAD + DETOUR_POST_HEAD + DISPLACED_COPY_MAX + MAX_INSN_SIZE +
+	      2 * JMP32_INSN_SIZE <= MAX_OPTINSN_SIZE);
 
-static_assert(DETOUR_TEMPLATE_SIZE + DISPLACED_COPY_MAX + JMP32_INSN_SIZE <= MAX_OPTINSN_SIZE);
-static_assert(DETOUR_POST_TEMPLATE_SIZE + MAX_INSN_SIZE + JMP32_INSN_SIZE <=
-	      MAX_POST_OPTINSN_SIZE);
-
-static const struct detour_template *const first_half = &kprobe_detour_template;
-EXPORT_SYMBOL_IF_KUNIT(kprobe_detour_template);
-
-static const struct detour_template *const second_half = &kprobe_detour_post_template;
-EXPORT_SYMBOL_IF_KUNIT(kprobe_detour_post_template);
+/* detour.S relies on it. */
+static_assert(!offsetof(struct kprobe_ctlblk, regs));
 
 /* The test of the copies goes from symbol to symbol. */
 EXPORT_SYMBOL_IF_KUNIT(kallsyms_lookup_size_offset);
@@ -59,117 +48,84 @@ EXPORT_SYMBOL_IF_KUNIT(search_exception_tables);
 
 /* ------------------------------------------------------------------- hits */
 
-/**
- * kprobe_detour_slow() - Call the pre handlers for a detour that cannot
- * @kp: The site.
- * @regs: The registers.
- *
- * Detours call this if a hit of the site calls another handler than the one that the detour
- * was made for, or if another hit is under way, see kprobe_handle_other_int3().
- *
- * Context: That of the probed code, with preemption off.
- * Return: DETOUR_HANDLED, DETOUR_CHANGED or DETOUR_SKIPPED.
- */
-int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
+/* The copy of the first displaced instruction that no post handlers follow. */
+static __always_inline kprobe_opcode_t *detour_first_copy(const struct arch_optimized_insn *op)
 {
-	bool nested = kprobe_running();
-	int changed;
-
-	if (nested && !kprobe_hit_from_above()) {
-		kprobes_inc_nmissed_count(kp);
-		return DETOUR_SKIPPED;
-	}
-	kprobe_begin_hit(kp, regs, nested);
-	changed = kprobe_call_pre_handlers(kp, regs, nested);
-	if (changed)
-		detour_clear_mark(regs);
-	kprobe_end_hit(nested);
-	return changed ? DETOUR_CHANGED : DETOUR_HANDLED;
+	return op->insn + op->first;
 }
 
 /**
- * kprobe_detour_post_slow() - Call the post handlers for a detour that cannot
+ * kprobe_detour_call() - Call the pre handlers of a site
  * @kp: The site.
  * @regs: The registers.
  *
- * Second halves call this in the cases in which detours call kprobe_detour_slow(). Whether
- * the hit is missed has been decided there: the instruction may have lowered the context
- * level since.
+ * The body cannot do it: the compiler knows what an indirect call needs.
+ *
+ * Context: That of the probed code, with preemption off. kprobe_running() is the site.
+ * Return: Non-zero if a handler has changed the path.
+ */
+__noendbr int __kprobes kprobe_detour_call(struct kprobe *kp, struct pt_regs *regs)
+{
+	return kprobe_call_pre_handlers(kp, regs, false);
+}
+
+/* kprobe_detour_call_post() - Call the post handlers, see kprobe_detour_call() */
+__noendbr void __kprobes kprobe_detour_call_post(struct kprobe *kp, struct pt_regs *regs)
+{
+	kprobe_call_post_handlers(kp, regs, false);
+}
+
+/**
+ * kprobe_detour_slow() - Call the pre handlers in a hit that is inside of another one
+ * @kp: The site.
+ * @regs: The registers.
+ *
+ * See kprobe_handle_other_int3().
+ *
+ * Context: That of the probed code, with preemption off.
+ * Return: Non-zero if execution continues at @regs->ip: a handler has changed the path, or no
+ *	handler may run now, and the detour would call post handlers.
+ */
+int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
+{
+	int changed;
+
+	if (!kprobe_hit_from_above()) {
+		kprobes_inc_nmissed_count(kp);
+		changed = detour_has_post(detour_of(kp));
+		if (changed)
+			regs->ip = (unsigned long)detour_first_copy(detour_of(kp));
+	} else {
+		kprobe_begin_hit(kp, regs, true);
+		changed = kprobe_call_pre_handlers(kp, regs, true);
+		kprobe_end_hit(true);
+	}
+	if (changed)
+		detour_clear_mark(regs);
+	return changed;
+}
+
+/**
+ * kprobe_detour_post_slow() - Call the post handlers in a hit that is inside of another one
+ * @kp: The site.
+ * @regs: The registers.
+ *
+ * Whether the hit is missed has been decided in kprobe_detour_slow(): the instruction may have
+ * lowered the context level since.
  *
  * Context: That of the probed code, with preemption off.
  */
 void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs)
 {
-	bool nested = kprobe_running();
-
-	kprobe_begin_hit(kp, POST_HANDLERS_REGS, nested);
+	kprobe_begin_hit(kp, POST_HANDLERS_REGS, true);
 	kprobe_run_post_handlers(kp, regs);
-	kprobe_end_hit(nested);
-}
-
-/**
- * kprobe_detour_call() - Call the pre handlers of a site for the shared body
- * @called: The probe whose handler is to be called.
- * @regs: The registers.
- *
- * Context: That of the probed code, with preemption off. kprobe_running() is the site.
- * Return: Non-zero if a handler has changed the path.
- */
-int __kprobes kprobe_detour_call(struct kprobe *called, struct pt_regs *regs)
-{
-	return kprobe_call_pre_handler(called, regs);
-}
-
-/* A site that is hit so often in so many quarters of a second deserves a large detour. */
-#define HOT_HITS	1000
-#define HOT_PERIOD	8
-
-/* The time in quarters of a second, which overflows, but is never 0. */
-static __always_inline u16 detour_time(void)
-{
-	u16 quarters = (u32)jiffies / (HZ / 4);
-
-	return quarters ?: 1;
-}
-
-static __always_inline void detour_begin_counting(struct arch_optimized_insn *op, u16 now)
-{
-	WRITE_ONCE(op->since, now);
-	WRITE_ONCE(op->hits_left, HOT_HITS);
-}
-
-/**
- * kprobe_detour_counted() - Look at the time when a small detour has counted its hits
- * @kp: The site.
- *
- * If CPUs count at the same time, both may call this, and the site gets a large detour
- * although it is not hit often.
- *
- * Context: That of the probed code, with preemption off. kprobe_running() is the site.
- */
-void __kprobes kprobe_detour_counted(struct kprobe *kp)
-{
-	struct arch_optimized_insn *op = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
-	u16 since = READ_ONCE(op->since), now = detour_time();
-
-	if (since && (u16)(now - since) > HOT_PERIOD) {
-		detour_begin_counting(op, now);
-	} else {
-		WRITE_ONCE(op->since, 0);
-		optimizer_renew_detours();
-	}
-}
-
-/* The copy of the first displaced instruction. */
-static __always_inline kprobe_opcode_t *detour_first_copy(const struct arch_optimized_insn *op)
-{
-	return op->insn + detour_head_size(op);
+	kprobe_end_hit(true);
 }
 
 /*
  * Do hits of the breakpoint at @kp run in the detour? Then @op is complete and stays so until
  * a grace period of RCU-tasks after arch_use_detour() has changed @boost. Else it may be in the
- * making: @insn is any value, but no detour that @boost has been set to, whatever @small is.
+ * making: @insn is any value, but no detour that @boost has been set to, whatever @first is.
  */
 static __always_inline bool uses_detour(const struct kprobe *kp,
 					const struct arch_optimized_insn *op)
@@ -177,7 +133,7 @@ static __always_inline bool uses_detour(const struct kprobe *kp,
 	/* Pairs with the smp_store_release() in arch_use_detour(). */
 	const kprobe_opcode_t *boost = smp_load_acquire(&kp->ainsn.boost);
 
-	return boost == READ_ONCE(op->insn) + detour_head_size(op);
+	return boost == READ_ONCE(op->insn) + READ_ONCE(op->first);
 }
 
 /**
@@ -199,9 +155,9 @@ noinstr unsigned long kprobe_detoured_ip(unsigned long ip)
 		kp = kprobe_find((void *)ip - pos);
 		if (!kp || kprobe_ftrace(kp))	/* which has no @optinsn */
 			continue;
-		op = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
+		op = detour_of(kp);
 		if (uses_detour(kp, op) && op->copies[pos - 1])
-			return (unsigned long)detour_first_copy(op) + op->copies[pos - 1];
+			return (unsigned long)op->insn + op->copies[pos - 1];
 	}
 	return ip;
 }
@@ -298,243 +254,204 @@ static int detour_choose_jump(struct arch_optimized_insn *op, unsigned long addr
 	return short_size;
 }
 
-/* Set the displacement at @offset of a branch in @code, which is to run at @detour. */
-static void detour_set_branch(u8 *code, const kprobe_opcode_t *detour, u32 offset,
-			      const void *target)
-{
-	put_unaligned_le32((long)target - (long)(detour + offset + DISP32_SIZE),
-			   code + offset);
-}
-
-/*
- * Copy a template to @code, which is to run at @detour, and fill in its operands. Its direct
- * call is made as long as hits call @handler, which may be NULL: then it never is.
+/**
+ * struct detour_code - Code of a detour in the making
+ * @bytes:	The code.
+ * @at:		Where it is to run.
+ * @len:	Its length so far.
  */
-static void detour_fill_template(u8 *code, const kprobe_opcode_t *detour,
-				 const struct detour_template *template,
-				 struct kprobe_site *site, const void *ip,
-				 const void *handler)
-{
-	memcpy(code, template->code, template->end);
-	for (const u16 *offset = template->branches; *offset; offset++) {
-		u8 *operand = code + *offset;
+struct detour_code {
+	u8 bytes[MAX_OPTINSN_SIZE];
+	const kprobe_opcode_t *at;
+	unsigned int len;
+};
 
-		put_unaligned_le32(get_unaligned_le32(operand) +
-				   (template->code - detour), operand);
-	}
-	put_unaligned_le32((long)ip, code + template->ip);
-	put_unaligned((unsigned long)&site->kp, (unsigned long *)(code + template->site));
-	put_unaligned((unsigned long)READ_ONCE(site->called),
-		      (unsigned long *)(code + template->probe));
-	put_unaligned_le32(handler ? (long)handler : -1, code + template->expected);
-	detour_set_branch(code, detour, template->handler, handler);
+static void detour_add(struct detour_code *code, const void *bytes, unsigned int size)
+{
+	memcpy(code->bytes + code->len, bytes, size);
+	code->len += size;
 }
 
-static void detour_put_jump(u8 *code, const kprobe_opcode_t *detour, u32 offset,
-			    const void *target)
+static void detour_add_branch(struct detour_code *code, u8 opcode, const void *target)
 {
-	__text_gen_insn(code + offset, JMP32_INSN_OPCODE, detour + offset, target,
+	__text_gen_insn(code->bytes + code->len, opcode, code->at + code->len, target,
 			JMP32_INSN_SIZE);
+	code->len += JMP32_INSN_SIZE;
 }
 
-/*
- * Copy the displaced instruction @pos bytes after the first one to @code + @len.
- * Returns the length of the copy.
- */
-static int detour_copy_insn(u8 *code, unsigned int len, const kprobe_opcode_t *detour,
-			    const struct insn *insn, const kprobe_opcode_t *addr,
-			    unsigned int pos)
+/* Push the ip that handlers see. */
+static void detour_add_push_ip(struct detour_code *code, const kprobe_opcode_t *ip)
 {
-	return relocate_displaced(code + len, insn, (unsigned long)addr + pos,
-				  (unsigned long)detour + len);
+	u8 push[1 + DISP32_SIZE] = { OPCODE_PUSH_IMM32 };
+
+	put_unaligned_le32((long)ip, push + 1);
+	detour_add(code, push, sizeof(push));
 }
 
-/*
- * Copy all displaced instructions and record in @op where each copy is. Returns the
- * offset of the end of the copies; @falls_through is true if execution reaches it.
- */
-static int detour_copy_all_insns(u8 *code, struct arch_optimized_insn *op,
-				 const kprobe_opcode_t *addr, bool *falls_through)
+/* Push the address of the site, which is where the detour begins. */
+static void detour_add_push_site(struct detour_code *code)
 {
-	unsigned int head = detour_head_size(op), len = head, pos = 0;
+	u8 push[2 + DISP32_SIZE] = { OPCODE_GROUP5, GROUP5_PUSH << 3 | 5 };
+	long disp = (long)code->at;
+
+	if (IS_ENABLED(CONFIG_X86_64))
+		disp = -(long)(code->len + sizeof(push));
+	put_unaligned_le32(disp, push + 2);
+	detour_add(code, push, sizeof(push));
+}
+
+/* Call a body. It returns to where flags and the stack pointer are popped. */
+static void detour_add_call(struct detour_code *code, void (*body)(void))
+{
+	static const u8 pop[] = { OPCODE_POPF, OPCODE_POP(4) };
+
+	detour_add_branch(code, CALL_INSN_OPCODE, body);
+	detour_add(code, pop, sizeof(pop));
+}
+
+/* Copy the displaced instruction @pos bytes after the first one. Returns its length. */
+static int detour_add_copy(struct detour_code *code, const struct arch_optimized_insn *op,
+			   const kprobe_opcode_t *addr, unsigned int pos, bool *falls_through)
+{
 	struct insn insn;
 	int copied;
 
-	*falls_through = true;
-	while (pos < op->size && *falls_through) {
-		if (insn_decode(&insn, op->code + pos, op->size - pos, INSN_MODE_KERN))
-			return -EILSEQ;
+	if (insn_decode(&insn, op->code + pos, op->size - pos, INSN_MODE_KERN))
+		return -EILSEQ;
+	*falls_through = !displaced_is_jump(&insn);
+	copied = relocate_displaced(code->bytes + code->len, &insn, (unsigned long)addr + pos,
+				    (unsigned long)code->at + code->len);
+	if (copied < 0)
+		return copied;
+	code->len += copied;
+	return insn.length;
+}
+
+/*
+ * Copy all displaced instructions, and record in @op where each copy is. After that of the first
+ * one, post handlers are called if the site @has_post. An INT3 after a final jump keeps CPUs from
+ * speculating straight on.
+ */
+static int detour_add_copies(struct detour_code *code, struct arch_optimized_insn *op,
+			     const kprobe_opcode_t *addr, bool has_post)
+{
+	bool falls_through = true;
+	unsigned int pos = 0;
+	int size;
+
+	op->first = code->len;
+	while (pos < op->size && falls_through) {
 		if (pos && pos < JMP32_INSN_SIZE)
-			op->copies[pos - 1] = len - head;
-		copied = detour_copy_insn(code, len, op->insn, &insn, addr, pos);
-		if (copied < 0)
-			return copied;
-		*falls_through = !displaced_is_jump(&insn);
-		len += copied;
-		if (!pos && *falls_through)
-			op->rest = copied;
-		pos += insn.length;
+			op->copies[pos - 1] = code->len;
+		size = detour_add_copy(code, op, addr, pos, &falls_through);
+		if (size < 0)
+			return size;
+		if (!pos && has_post) {
+			detour_add_push_ip(code, addr + size);
+			detour_add_push_site(code);
+			detour_add_call(code, kprobe_detour_post);
+		}
+		if (!pos && falls_through)
+			op->rest = code->len;
+		pos += size;
 	}
-	return len;
-}
-
-/* Copy the first displaced instruction only, which must not be a branch. */
-static int detour_copy_first_insn(u8 *code, const struct arch_optimized_insn *op,
-				  const kprobe_opcode_t *addr)
-{
-	unsigned int len = second_half->end;
-	struct insn insn;
-	int copied;
-
-	if (insn_decode(&insn, op->code, op->size, INSN_MODE_KERN))
-		return -EILSEQ;
-	if (displaced_is_branch(&insn))
-		return -EOPNOTSUPP;
-	copied = detour_copy_insn(code, len, op->post, &insn, addr, 0);
-	return copied < 0 ? copied : len + copied;
-}
-
-/* The copy of the second displaced instruction, or the jump back if there is none. */
-static kprobe_opcode_t *detour_rest(const struct arch_optimized_insn *op)
-{
-	return detour_first_copy(op) + op->rest;
-}
-
-/* Write what precedes the copies in a small detour. */
-static void detour_fill_small_head(u8 *code, const kprobe_opcode_t *detour,
-				   struct kprobe_site *site)
-{
-	put_unaligned((unsigned long)&site->kp, (unsigned long *)code);
-	__text_gen_insn(code + SMALL_DETOUR_ENTRY, CALL_INSN_OPCODE, detour + SMALL_DETOUR_ENTRY,
-			kprobe_shared_detour, CALL_INSN_SIZE);
-}
-
-static void detour_fill_first_half(u8 *code, const struct arch_optimized_insn *op,
-				   struct kprobe_site *site)
-{
-	const void *handler;
-
-	scoped_guard(kprobe_links)
-		handler = READ_ONCE(site->called->pre_handler);
-	detour_fill_template(code, op->insn, first_half, site, site->kp.addr + INT3_INSN_SIZE,
-			     handler);
-	if (!op->post)
-		return;
-	detour_put_jump(code, op->insn, first_half->called, op->post + second_half->run);
-	detour_set_branch(code, op->insn, first_half->handled, op->post + second_half->run_nested);
-}
-
-/* The size of a detour without its second half, with room for the jump back. */
-static unsigned int detour_size(const struct arch_optimized_insn *op)
-{
-	return detour_head_size(op) + displaced_copies_size(op->code, op->size) + JMP32_INSN_SIZE;
-}
-
-/*
- * Write the template, the displaced instructions and a jump to the text after them. An
- * INT3 after a final jump among them keeps CPUs from speculating straight on.
- */
-static int detour_make_first_half(struct arch_optimized_insn *op, struct kprobe_site *site)
-{
-	const kprobe_opcode_t *addr = site->kp.addr;
-	u8 code[MAX_OPTINSN_SIZE];
-	bool falls_through;
-	int len;
-
-	memset(code, INT3_INSN_OPCODE, sizeof(code));
-	if (is_small_detour(op))
-		detour_fill_small_head(code, op->insn, site);
-	else
-		detour_fill_first_half(code, op, site);
-	len = detour_copy_all_insns(code, op, addr, &falls_through);
-	if (len < 0)
-		return len;
 	if (falls_through)
-		detour_put_jump(code, op->insn, len, addr + op->size);
-	len += JMP32_INSN_SIZE;
-	if (WARN_ON_ONCE(len != detour_size(op)))
+		detour_add_branch(code, JMP32_INSN_OPCODE, addr + op->size);
+	else
+		code->len += JMP32_INSN_SIZE;
+	return 0;
+}
+
+/* Copy the first displaced instruction once more, for hits after which no handlers are called. */
+static int detour_add_first_copy(struct detour_code *code, struct arch_optimized_insn *op,
+				 const kprobe_opcode_t *addr)
+{
+	bool falls_through;
+	int size;
+
+	op->first = code->len;
+	size = detour_add_copy(code, op, addr, 0, &falls_through);
+	detour_add_branch(code, JMP32_INSN_OPCODE, op->insn + op->rest);
+	return min(size, 0);
+}
+
+static bool begins_with_branch(const struct arch_optimized_insn *op)
+{
+	struct insn insn;
+
+	return insn_decode(&insn, op->code, op->size, INSN_MODE_KERN) ||
+	       displaced_is_branch(&insn);
+}
+
+static unsigned int detour_size(const struct arch_optimized_insn *op,
+				const struct kprobe_site *site)
+{
+	unsigned int size = DETOUR_HEAD + displaced_copies_size(op->code, op->size) +
+			    JMP32_INSN_SIZE;
+
+	if (site->has_post)
+		size += DETOUR_POST_HEAD + site->kp.ainsn.size + JMP32_INSN_SIZE;
+	return size;
+}
+
+static int detour_write(struct arch_optimized_insn *op, struct kprobe_site *site)
+{
+	const struct kprobe *kp = &site->kp;
+	struct detour_code code = { .at = op->insn };
+	int err;
+
+	memset(code.bytes, INT3_INSN_OPCODE, sizeof(code.bytes));
+	detour_add(&code, &kp, sizeof(kp));
+	detour_add_push_ip(&code, kp->addr + INT3_INSN_SIZE);
+	detour_add_call(&code, kprobe_detour);
+	err = detour_add_copies(&code, op, kp->addr, site->has_post);
+	if (!err && site->has_post)
+		err = detour_add_first_copy(&code, op, kp->addr);
+	if (err)
+		return err;
+	if (WARN_ON_ONCE(code.len != detour_size(op, site)))
 		return -EILSEQ;
-	kprobe_write_text(op->insn, code, len, 0);
+	kprobe_write_text(op->insn, code.bytes, code.len, 0);
 	return 0;
 }
 
-/* Write the template, the first displaced instruction and a jump to the template. */
-static int detour_make_second_half(struct arch_optimized_insn *op, struct kprobe_site *site)
+/**
+ * detour_copies_offset() - Find where in the sequence of copies an address in a detour is
+ * @op: The detour.
+ * @offset: The offset of the address in it.
+ *
+ * Context: Any.
+ * Return: The offset for displaced_origin(), or -1 if there is no copy.
+ */
+int __kprobes detour_copies_offset(const struct arch_optimized_insn *op, unsigned int offset)
 {
-	const kprobe_opcode_t *addr = site->kp.addr, *next = addr + site->kp.ainsn.size;
-	u8 code[MAX_POST_OPTINSN_SIZE];
-	const void *handler;
-	int len;
+	int size = op->rest - DETOUR_POST_HEAD - DETOUR_HEAD;
 
-	memset(code, INT3_INSN_OPCODE, sizeof(code));
-	scoped_guard(kprobe_links)
-		handler = READ_ONCE(site->called->post_handler);
-	detour_fill_template(code, op->post, second_half, site, next, handler);
-	put_unaligned_le32((long)next, code + second_half->next);
-	len = detour_copy_first_insn(code, op, addr);
-	if (len < 0)
-		return len;
-	detour_put_jump(code, op->post, len, op->post + second_half->entry);
-	detour_set_branch(code, op->post, second_half->first, op->post + second_half->end);
-	detour_set_branch(code, op->post, second_half->rest, detour_rest(op));
-	kprobe_write_text(op->post, code, sizeof(code), 0);
-	return 0;
-}
-
-unsigned int kprobe_large_detours;
-EXPORT_SYMBOL_IF_KUNIT(kprobe_large_detours);
-
-unsigned int kprobe_max_large_detours = 256;
-EXPORT_SYMBOL_IF_KUNIT(kprobe_max_large_detours);
-module_param_named(large_detours, kprobe_max_large_detours, uint, 0644);
-
-static bool may_be_small(const struct arch_optimized_insn *op, const struct kprobe_site *site)
-{
-	return IS_ENABLED(CONFIG_X86_64) && !site->has_post && !op->hot &&
-	       kprobe_large_detours >= READ_ONCE(kprobe_max_large_detours);
-}
-
-static bool is_detour_outgrown(const struct arch_optimized_insn *op)
-{
-	return is_small_detour(op) && !READ_ONCE(op->since);
+	if (offset >= op->first)
+		return offset - op->first;
+	if (offset >= op->rest)
+		return offset - op->rest + size;
+	offset -= DETOUR_HEAD;
+	return (int)offset < size ? (int)offset : -1;
 }
 
 static void detour_free(struct arch_optimized_insn *op)
 {
-	if (op->insn) {
-		kprobe_large_detours -= !op->small;
+	if (op->insn)
 		free_optinsn_slot(op->insn, 0);
-	}
-	if (op->post)
-		free_optinsn_slot(op->post, 0);
 	memset(op, 0, sizeof(*op));
-}
-
-/* Choose what kind of detour it is to be, and allocate it. Returns false without memory. */
-static bool detour_allocate(struct arch_optimized_insn *op, struct kprobe_site *site)
-{
-	op->small = may_be_small(op, site);
-	op->insn = get_sized_optinsn_slot_for(&site->kp, detour_size(op));
-	if (!op->insn)
-		return false;
-	if (op->small)
-		detour_begin_counting(op, detour_time());
-	else
-		kprobe_large_detours++;
-	if (site->has_post)
-		op->post = get_sized_optinsn_slot_for(&site->kp, MAX_POST_OPTINSN_SIZE);
-	return op->post || !site->has_post;
 }
 
 static int detour_make(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
 	int err;
 
-	if (!detour_allocate(op, site))
+	if (site->has_post && begins_with_branch(op))
+		return -EOPNOTSUPP;
+	op->insn = get_sized_optinsn_slot_for(&site->kp, detour_size(op, site));
+	if (!op->insn)
 		return -ENOMEM;
-	err = detour_make_first_half(op, site);
-	if (!err && op->post)
-		err = detour_make_second_half(op, site);
+	err = detour_write(op, site);
 	if (!err && op->relay)
 		kprobe_relay_make(op, &site->kp);
 	return err;
@@ -543,7 +460,6 @@ static int detour_make(struct arch_optimized_insn *op, struct kprobe_site *site)
 int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *p)
 {
 	struct arch_optimized_insn made = {
-		.hot		= op->optinsn.hot,
 		.unpadded	= op->optinsn.unpadded,
 	};
 	int size, err;
@@ -580,22 +496,9 @@ int arch_within_optimized_kprobe(struct optimized_kprobe *op, kprobe_opcode_t *a
 	return addr - op->kp.addr < op->optinsn.size;
 }
 
-/* The probe whose handler a large detour calls directly. */
-static struct kprobe *detour_probe(const struct arch_optimized_insn *op)
-{
-	return get_unaligned((struct kprobe **)(op->insn + first_half->probe));
-}
-
 bool arch_detour_suits(struct optimized_kprobe *op)
 {
-	const struct kprobe_site *site = site_of(&op->kp);
-	const struct kprobe *called = READ_ONCE(site->called);
-
-	if (site->has_post && !op->optinsn.post)
-		return false;
-	if (is_small_detour(&op->optinsn))
-		return !is_detour_outgrown(&op->optinsn);
-	return called == &site->kp || called == detour_probe(&op->optinsn);
+	return !site_of(&op->kp)->has_post || detour_has_post(&op->optinsn);
 }
 
 void arch_use_detour(struct optimized_kprobe *op, bool use)
@@ -607,17 +510,15 @@ void arch_use_detour(struct optimized_kprobe *op, bool use)
 	/* Pairs with the smp_load_acquire() in uses_detour(): @optinsn is complete then. */
 	smp_store_release(&ainsn->boost, use ? detour_first_copy(&op->optinsn) :
 					kprobe_boost_ip(&op->kp));
-	WRITE_ONCE(ainsn->next, use_next ? detour_rest(&op->optinsn) : op->kp.addr + ainsn->size);
+	WRITE_ONCE(ainsn->next, use_next ? op->optinsn.insn + op->optinsn.rest :
+					   op->kp.addr + ainsn->size);
 }
 
 void arch_remove_optimized_kprobe(struct optimized_kprobe *op)
 {
-	bool hot = op->optinsn.hot || is_detour_outgrown(&op->optinsn);
-
 	if (op->optinsn.relay && !kprobe_gone(&op->kp))
 		kprobe_relay_free(&op->optinsn, &op->kp);
 	detour_free(&op->optinsn);
-	op->optinsn.hot = hot;
 }
 EXPORT_SYMBOL_IF_KUNIT(arch_remove_optimized_kprobe);
 
@@ -634,7 +535,7 @@ static unsigned int kprobe_make_jump(u8 *jump, const struct optimized_kprobe *op
 				(void *)kprobe_relay_addr(detour, &op->kp), size);
 	else
 		__text_gen_insn(jump, JMP32_INSN_OPCODE, op->kp.addr,
-				detour->insn + detour_entry(detour), size);
+				detour->insn + DETOUR_ENTRY, size);
 	return size;
 }
 
@@ -700,19 +601,15 @@ struct kprobe *kprobe_detour_insn_owner(unsigned long ip, unsigned long *sp)
 {
 	struct kprobe *kp = kprobe_optinsn_slot_owner(ip);
 	const struct arch_optimized_insn *detour;
-	unsigned int pushed = 0;
+	unsigned int pushed;
+	int offset;
 
 	if (!kp)
 		return NULL;
-	detour = &container_of(kp, struct optimized_kprobe, kp)->optinsn;
-	if (ip - (unsigned long)detour->post < MAX_POST_OPTINSN_SIZE) {
-		if (ip - (unsigned long)detour->post != second_half->end)
-			return NULL;
-	} else {
-		ip -= (unsigned long)detour_first_copy(detour);
-		if ((long)ip < 0 || displaced_origin(detour->code, detour->size, ip, &pushed))
-			return NULL;
-	}
+	detour = detour_of(kp);
+	offset = detour_copies_offset(detour, ip - (unsigned long)detour->insn);
+	if (offset < 0 || displaced_origin(detour->code, detour->size, offset, &pushed))
+		return NULL;
 	*sp += pushed;
 	return kp;
 }

@@ -205,7 +205,7 @@ void kprobe_relay_make(struct arch_optimized_insn *op, const struct kprobe *kp)
 	u8 jump[JMP32_INSN_SIZE];
 
 	memcpy(kprobe_relay_padding(op), addr, JMP32_INSN_SIZE);
-	__text_gen_insn(jump, JMP32_INSN_OPCODE, addr, op->insn + detour_entry(op),
+	__text_gen_insn(jump, JMP32_INSN_OPCODE, addr, op->insn + DETOUR_ENTRY,
 			sizeof(jump));
 	kprobe_write_text(addr, jump, sizeof(jump), sizeof(jump));
 }

@@ -66,8 +66,8 @@ enable_stacktrace() {	# EVENT
 	echo stacktrace >"$tracing/events/kprobes/$1/trigger"
 }
 
-# In each stack of the trace, kprobe_dispatcher() is followed by the detour, which has no
-# symbol, and by the probed function and its callers.
+# In each stack of the trace, kprobe_dispatcher() is followed by what detours share, or by an
+# address without a symbol, and by the probed function and its callers.
 stacks_have() {	# FUNCTION...
 	sed -n 's/^ => //p; s/.*<stack trace>$/-/p' $tracing/trace >"$output.stacks"
 	cat "$output.stacks"
@@ -77,7 +77,7 @@ stacks_have() {	# FUNCTION...
 				wrong++
 		}
 		$1 == "-" { judge(); seen++; stack = " "; next }
-		{ stack = stack ($1 ~ /^(0x|kprobe_shared_detour)/ ? "-" : $1) " " }
+		{ stack = stack ($1 ~ /^(0x|kprobe_detour)/ ? "-" : $1) " " }
 		END { judge(); exit !seen || wrong }' "$output.stacks"
 }
 

@@ -10,7 +10,6 @@ has_module kprobes_torture || skip_all "no module kprobes_torture"
 use_events
 running=$output.running
 instance=$tracing/instances/kprobes_torture
-large_detours=/sys/module/kprobes/parameters/large_detours
 restore() {
 	rm -f "$running"
 	wait
@@ -114,14 +113,6 @@ init_text_was_hit() {
 	[ "$init_hits" -gt 0 ] && [ "$init_hits" -le "$rounds" ]
 }
 
-# New detours are small, then as usual.
-detours() {
-	for number in 0 "$usual"; do
-		set_to "$number" $large_detours || return
-		sleep 2
-	done
-}
-
 start_disturbances() {
 	echo >"$running"
 	for disturbance; do
@@ -191,10 +182,6 @@ events=6
 if has_config FPROBE_EVENTS; then
 	disturbances="$disturbances fprobe_events"
 	events=7
-fi
-if [ -e $large_detours ]; then
-	disturbances="$disturbances detours"
-	usual=$(cat $large_detours)
 fi
 # shellcheck disable=SC2086	# words
 set -- $disturbances
