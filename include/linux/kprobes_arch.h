@@ -318,7 +318,6 @@ struct optimized_kprobe {
 #endif
 
 void opt_pre_handler(struct kprobe *p, struct pt_regs *regs);
-void optimizer_renew_detours(void);
 kprobe_opcode_t *get_optinsn_slot(void);
 kprobe_opcode_t *get_sized_optinsn_slot_for(struct kprobe *owner, unsigned int size);
 void free_optinsn_slot(kprobe_opcode_t *slot, int dirty);

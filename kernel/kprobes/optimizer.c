@@ -12,8 +12,8 @@
  * the single work item never runs two waits at once.
  *
  * Removing a jump needs no such wait and is done immediately by the caller. A site is
- * reconsidered when the reason that kept it from being optimised ends. One whose detour no
- * longer suits it becomes a breakpoint, and is optimised anew.
+ * reconsidered when the reason that kept it from being optimised ends. One whose detour does not
+ * call the post handlers that it gets becomes a breakpoint, and is optimised anew.
  */
 #include "internal.h"
 
@@ -21,7 +21,6 @@
 #include <linux/cpu.h>
 #include <linux/export.h>
 #include <linux/init.h>
-#include <linux/irq_work.h>
 #include <linux/kprobes_tables.h>
 #include <linux/list_sort.h>
 #include <linux/memory.h>
@@ -38,9 +37,6 @@
 
 /* Delay before optimising: a site may leave again, and others may join the batch. */
 #define OPTIMIZE_DELAY	(HZ / 20)
-
-/* Delay before detours are renewed: others may turn out to need it, too. */
-#define RENEW_DELAY	(HZ / 2)
 
 /*
  * Delay before sites are reconsidered if no event shows that the reason has ended.
@@ -96,12 +92,6 @@ static DECLARE_DELAYED_WORK(retry_work, optimizer_retry);
 static void optimizer_forget(struct work_struct *work);
 static DECLARE_DELAYED_WORK(forget_work, optimizer_forget);
 
-static void optimizer_renew(struct work_struct *work);
-static DECLARE_DELAYED_WORK(renew_work, optimizer_renew);
-
-static void optimizer_schedule_renewal(struct irq_work *work);
-static DEFINE_IRQ_WORK(renew_irq_work, optimizer_schedule_renewal);
-
 static struct kprobe_site *site_of_op(struct optimized_kprobe *op)
 {
 	return container_of(op, struct kprobe_site, op);
@@ -138,7 +128,7 @@ void __weak arch_forget_text(struct kprobe_text *text)
 }
 
 /**
- * arch_detour_suits() - Check that a site's detour serves all of its probes well
+ * arch_detour_suits() - Check that a site's detour calls all handlers
  * @op: The site.
  *
  * Context: Process context, kprobe_mutex held.
@@ -194,8 +184,7 @@ static int site_prepare_detour(struct kprobe_site *site)
 		if (err)
 			return err;
 	}
-	/* Any other reason why it does not suit can wait for optimizer_renew(). */
-	if (site->has_post && !arch_detour_suits(&site->op))
+	if (!arch_detour_suits(&site->op))
 		return -EOPNOTSUPP;
 	if (has_armed_neighbour(site))
 		return -EEXIST;
@@ -408,8 +397,6 @@ static bool optimizer_finish_some(void)
 	list_for_each_entry(op, &few, list) {
 		site_set_state(site_of_op(op), SITE_JUMP);
 		site_change_flag(site_of_op(op), KPROBE_FLAG_OPTIMIZED, true);
-		if (!arch_detour_suits(op))
-			queue_delayed_work(system_unbound_wq, &renew_work, RENEW_DELAY);
 	}
 	arch_optimize_kprobes(&few);
 	return true;
@@ -635,55 +622,6 @@ void optimizer_site_left(unsigned long addr)
 			optimizer_consider(site);
 }
 
-/* ------------------------------------------------------ unsuitable detours */
-
-/* Unoptimise the next sites from *@addr on that deserve another detour. False if none is left. */
-static bool optimizer_renew_some(unsigned long *addr)
-{
-	struct kprobe_site *site, *next;
-	LIST_HEAD(batch);
-
-	guard(mutex)(&kprobe_mutex);
-	next = site_first_from(*addr);
-	for (int i = 0; next && i < SITES_AT_A_TIME; i++, next = site_first_from(*addr)) {
-		*addr = site_addr(next) + 1;
-		site = site_find(site_addr(next));	/* the others there are gone */
-		if (site && site->state == SITE_JUMP && !arch_detour_suits(&site->op))
-			site_add_to_batch(site, &batch);
-	}
-	unoptimize_unsuitable(&batch);
-	list_for_each_entry(site, &batch, batch)
-		optimizer_consider(site);
-	sites_leave_batch(&batch);
-	return next;
-}
-
-static void optimizer_renew(struct work_struct *work)
-{
-	unsigned long addr = 0;
-
-	while (optimizer_renew_some(&addr))
-		cond_resched_tasks_rcu_qs();
-}
-
-static void optimizer_schedule_renewal(struct irq_work *work)
-{
-	queue_delayed_work(system_unbound_wq, &renew_work, RENEW_DELAY);
-}
-
-/**
- * optimizer_renew_detours() - Give sites other detours where arch_detour_suits() wants it
- *
- * For an architecture that finds out by hits. Sites have breakpoints meanwhile.
- *
- * Context: Any, also a hit, while kprobe_running() is set.
- */
-void __kprobes optimizer_renew_detours(void)
-{
-	irq_work_queue(&renew_irq_work);
-}
-EXPORT_SYMBOL_IF_KUNIT(optimizer_renew_detours);
-
 /* --------------------------------------------- waiting, statistics, knob */
 
 /**
@@ -693,8 +631,6 @@ EXPORT_SYMBOL_IF_KUNIT(optimizer_renew_detours);
  */
 void wait_for_kprobe_optimizer(void)
 {
-	irq_work_sync(&renew_irq_work);
-	flush_delayed_work(&renew_work);
 	while (READ_ONCE(optimizer.busy)) {
 		mod_delayed_work(system_unbound_wq, &optimizer_work, 0);
 		flush_delayed_work(&optimizer_work);

@@ -7,7 +7,6 @@
 #include "../../kernel/kprobes/internal.h"
 
 #include <linux/cleanup.h>
-#include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/file.h>
@@ -16,7 +15,6 @@
 #include <linux/mman.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
-#include <linux/workqueue.h>
 
 #include "optimize.h"
 #include "probes.h"
@@ -154,32 +152,6 @@ static void sites_are_freed_while_they_are_read(struct kunit *test)
 }
 
 #ifdef CONFIG_OPTPROBES
-static struct completion optimizer_is_done;
-
-static void wait_for_optimizer(struct work_struct *unused)
-{
-	wait_for_kprobe_optimizer();
-	complete(&optimizer_is_done);
-}
-
-static DECLARE_WORK(wait_work, wait_for_optimizer);
-
-static void detours_are_renewed_beyond_many_sites(struct kunit *test)
-{
-	struct kprobe *a = kpt_probe('a', TARGET->symbol);
-
-	gather_crowd(test);
-	ASSERT_REGISTERED(test, a);
-	ASSERT_OPTIMIZED(test, a);
-	EXPECT_CALL(test, TARGET, "a");
-	init_completion(&optimizer_is_done);
-	optimizer_renew_detours();
-	schedule_work(&wait_work);
-	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&optimizer_is_done, PATIENCE));
-	KUNIT_EXPECT_TRUE(test, kprobe_optimized(a));
-	EXPECT_CALL(test, TARGET, "a");
-}
-
 static void text_with_many_sites_is_lost(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
@@ -233,7 +205,6 @@ static struct kunit_case kprobes_gone_cases[] = {
 	KUNIT_CASE_PARAM(reader_gets_past_many_sites, file_gen_params),
 	KUNIT_CASE_PARAM(sites_are_freed_while_they_are_read, file_gen_params),
 #ifdef CONFIG_OPTPROBES
-	KUNIT_CASE_SLOW(detours_are_renewed_beyond_many_sites),
 	KUNIT_CASE(text_with_many_sites_is_lost),
 #endif
 	KUNIT_CASE(probe_among_many_is_switched_off_and_on),
