@@ -34,7 +34,7 @@ compare_padding() {
 		echo "padding $((padding - function))"
 }
 
-plan $((50 + padded))
+plan $((49 + padded))
 : >"$output.costs"
 check "the module loads" load_module kprobe_bench
 check "the cost of hits is measured" measure_hits
@@ -114,15 +114,14 @@ check_at_most post $trap_post_nop
 for form in mov push lea add; do
 	check_at_most $form $trap
 	check_at_most $form-post $trap_post
-	check_at_most $form-optimized 70
-	check_at_most $form-optimized-post 145
+	check_at_most $form-optimized 76
+	check_at_most $form-optimized-post 148
 done
 check_at_most return $trap_return
 check_at_most fentry 116
 check_at_most fentry-return 232
-check_at_most optimized 70
-check_at_most optimized-cold+$others 100
-check_at_most optimized-post 145
+check_at_most optimized 76
+check_at_most optimized-post 148
 check_at_most optimized-return 190
 check_little_growth breakpoint emulated fentry
 check_no_growth post breakpoint

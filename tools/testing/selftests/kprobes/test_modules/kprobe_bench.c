@@ -52,7 +52,6 @@
 #endif
 
 #define ROUNDS		20	/* of which the fastest counts */
-#define COLD_ROUNDS	4	/* for the first few hundred hits */
 #define CALLS		512	/* per round */
 #define CPUS		2
 #define SECONDS		2	/* duration of "parallel" */
@@ -169,8 +168,6 @@ static int bench_return_handler(struct kretprobe_instance *ri, struct pt_regs *r
  * @post:	The post handler, or NULL.
  * @returns:	True for return probes.
  * @optimized:	True to wait until the probes have been optimised.
- * @cold:	True to measure the first hits of these, even if the kernel makes sites that are
- *		hit often faster.
  * @parallel:	True to measure hits per second on several CPUs as well.
  */
 struct bench {
@@ -179,7 +176,6 @@ struct bench {
 	kprobe_post_handler_t post;
 	bool returns;
 	bool optimized;
-	bool cold;
 	bool parallel;
 };
 
@@ -190,7 +186,6 @@ static const struct bench benches[] = {
 	{ "fentry", &traced, .parallel = true },
 	{ "fentry-return", &traced, .returns = true },
 	{ "optimized", &nops, .optimized = true, .parallel = true },
-	{ "optimized-cold", &nops, .optimized = true, .cold = true },
 	{ "optimized-post", &nops, .post = bench_post_handler, .optimized = true },
 	{ "optimized-return", &nops, .returns = true, .optimized = true },
 #ifdef CONFIG_X86
@@ -299,6 +294,7 @@ static bool bench_all_changed(const struct probes *probes, const struct bench *b
 	return true;
 }
 
+/* Returns false if the probes do not get ready. */
 static bool bench_wait_ready(const struct probes *probes, const struct bench *bench)
 {
 	unsigned int tries = bench->optimized ? 200 : 1;
@@ -308,13 +304,13 @@ static bool bench_wait_ready(const struct probes *probes, const struct bench *be
 	return tries;
 }
 
-static u64 bench_time_calls(void (*const *functions)(void), unsigned int rounds)
+static u64 bench_time_calls(void (*const *functions)(void))
 {
 	unsigned long flags;
 	u64 best = U64_MAX;
 	ktime_t start;
 
-	while (rounds--) {
+	for (unsigned int round = 0; round < ROUNDS; round++) {
 		local_irq_save(flags);
 		start = ktime_get();
 		for (unsigned int i = 0; i < CALLS; i++)
@@ -325,21 +321,8 @@ static u64 bench_time_calls(void (*const *functions)(void), unsigned int rounds)
 	return best;
 }
 
-/* Returns false if the probes do not get ready. */
-static bool bench_warm_up(const struct probes *probes, const struct bench *bench)
-{
-	if (!bench_wait_ready(probes, bench))
-		return false;
-	if (!bench->optimized || bench->cold)
-		return true;
-	bench_time_calls(bench->functions->probed, ROUNDS);
-	msleep(1000);
-	return bench_wait_ready(probes, bench);
-}
-
 static int bench_measure(const struct bench *bench)
 {
-	unsigned int rounds = bench->cold ? COLD_ROUNDS : ROUNDS;
 	struct probes *probes __free(kfree) = kzalloc(sizeof(*probes), GFP_KERNEL);
 	s64 cost;
 	int err;
@@ -349,9 +332,9 @@ static int bench_measure(const struct bench *bench)
 	err = bench_attach(probes, bench);
 	if (err)
 		return err;
-	if (bench_warm_up(probes, bench)) {
-		cost = bench_time_calls(bench->functions->probed, rounds) -
-		       bench_time_calls(bench->functions->unprobed, rounds);
+	if (bench_wait_ready(probes, bench)) {
+		cost = bench_time_calls(bench->functions->probed) -
+		       bench_time_calls(bench->functions->unprobed);
 		pr_info("%s %lld\n", bench->name, div_s64(cost + CALLS / 2, CALLS));
 	}
 	/* A probe that was or became unsuitable has spoilt the result. */
