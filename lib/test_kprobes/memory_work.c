@@ -5,13 +5,9 @@
  */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
-#include <linux/kallsyms.h>
+#include <linux/kconfig.h>
 #include <linux/sched.h>
 #include <linux/string.h>
-
-#ifdef CONFIG_X86
-#include <asm/text-patching.h>
-#endif
 
 #include "hosts.h"
 #include "load.h"
@@ -80,24 +76,14 @@ static bool end_to_fail(void)
 }
 
 #ifdef CONFIG_OPTPROBES
-/* Free the page of the detour that a jump at TARGET leads to: the next detour needs one. */
+/* Free the detours of earlier tests, and their pages: the next detour needs one. */
 static void free_detour_page(struct kunit *test)
 {
-#ifdef CONFIG_X86
-	unsigned long timeout = jiffies + 20 * HZ, detour;
-	struct kprobe *b = kpt_post_probe('b', TARGET->symbol);
-	char name[KSYM_SYMBOL_LEN];
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
 
-	ASSERT_REGISTERED(test, b);
-	ASSERT_OPTIMIZED(test, b);
-	detour = (unsigned long)b->addr + JMP32_INSN_SIZE + *(s32 *)(b->addr + 1);
-	unregister_kprobe(b);
-	do {
-		KUNIT_ASSERT_TRUE(test, time_before(jiffies, timeout));
-		msleep(20);
-		sprint_symbol_no_offset(name, detour);
-	} while (str_has_prefix(name, "kprobe"));
-#endif
+	ASSERT_REGISTERED(test, a);
+	unregister_kprobe(a);
+	kpt_wait_until_site_is_freed(test, a);
 }
 
 /* Without memory there is no jump. The breakpoint does what it did. */

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Probes of a test, and the journal that their handlers write. */
+#include <linux/cleanup.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/string.h>
 
@@ -148,4 +152,18 @@ void kpt_expect_refused(struct kunit *test, struct kprobe *kp, int err, int line
 	memcpy(&given, kp, sizeof(given));
 	KUNIT_EXPECT_EQ_MSG(test, register_kprobe(kp), err, "at line %d", line);
 	kpt_expect_untouched(test, kp, &given, line);
+}
+
+/* Wait until the site of @kp, which is not registered any more, is freed, with its slots. */
+void kpt_wait_until_site_is_freed(struct kunit *test, const struct kprobe *kp)
+{
+	unsigned long timeout = jiffies + 20 * HZ;
+	bool is_freed;
+
+	do {
+		KUNIT_ASSERT_TRUE(test, time_before(jiffies, timeout));
+		msleep(20);
+		scoped_guard(preempt)
+			is_freed = !get_kprobe(kp->addr);
+	} while (!is_freed);
 }
