@@ -11,7 +11,7 @@
 #include <asm/text-patching.h>
 
 #ifdef CONFIG_OPTPROBES
-static inline struct arch_optimized_insn *detour_of(struct kprobe *kp)
+static __always_inline struct arch_optimized_insn *detour_of(struct kprobe *kp)
 {
 	return &container_of(kp, struct optimized_kprobe, kp)->optinsn;
 }
