@@ -263,6 +263,7 @@ static bool is_probe(const struct kprobe *p, const void *start)
 static bool is_address_of_probe(const void *word, const void *start)
 {
 	return is_probe(word - offsetof(struct kprobe, addr), start) ||
+	       is_probe(word - offsetof(struct kprobe, ainsn.boost), start) ||
 	       is_probe(word - offsetof(struct kprobe, ainsn.next), start);
 }
 

@@ -37,7 +37,7 @@
  * Build a struct pt_regs for handlers. A detour has pushed the ip that they see, if the body is
  * @post the site, and the address to return to, which is kept in a register that handlers
  * preserve. Load the site and the registers as arguments 1 and 2. Begin the hit as
- * kprobe_enter_hit() does, or go to @slow if another one is under way.
+ * kprobe_begin_hit() does, or go to @slow if another one is under way.
  *
  * Before registers are saved, kprobe_body_unwind() must understand each instruction that
  * changes the stack pointer.

@@ -93,15 +93,17 @@ int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
 	if (!kprobe_hit_from_above()) {
 		kprobes_inc_nmissed_count(kp);
 		changed = detour_has_post(detour_of(kp));
-		if (changed)
+		if (changed) {
+			detour_clear_mark(regs);
 			regs->ip = (unsigned long)detour_first_copy(detour_of(kp));
-	} else {
-		kprobe_begin_hit(kp, regs, true);
-		changed = kprobe_call_pre_handlers(kp, regs, true);
-		kprobe_end_hit(true);
+		}
+		return changed;
 	}
+	kprobe_begin_hit(kp, regs, true);
+	changed = kprobe_call_pre_handlers(kp, regs, true);
 	if (changed)
 		detour_clear_mark(regs);
+	kprobe_end_hit(true);
 	return changed;
 }
 
@@ -125,7 +127,8 @@ void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs)
 /*
  * Do hits of the breakpoint at @kp run in the detour? Then @op is complete and stays so until
  * a grace period of RCU-tasks after arch_use_detour() has changed @boost. Else it may be in the
- * making: @insn is any value, but no detour that @boost has been set to, whatever @first is.
+ * making: @insn is NULL or any value, but no detour that @boost has been set to, whatever @first
+ * is; and @boost is NULL if the instruction is stepped or emulated.
  */
 static __always_inline bool uses_detour(const struct kprobe *kp,
 					const struct arch_optimized_insn *op)
@@ -133,7 +136,7 @@ static __always_inline bool uses_detour(const struct kprobe *kp,
 	/* Pairs with the smp_store_release() in arch_use_detour(). */
 	const kprobe_opcode_t *boost = smp_load_acquire(&kp->ainsn.boost);
 
-	return boost == READ_ONCE(op->insn) + READ_ONCE(op->first);
+	return boost && boost == READ_ONCE(op->insn) + READ_ONCE(op->first);
 }
 
 /**
