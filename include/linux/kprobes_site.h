@@ -55,9 +55,9 @@ enum kprobe_site_state {
  * @state:	An enum kprobe_site_state. Written under kprobe_mutex by
  *		site_set_state().
  * @node:	Entry in the ordered index. kprobe_mutex.
- * @kp:		The architecture's view. Its @addr, @opcode and @ainsn are constant.
- *		Its @post_handler is set with the first probe that has one, and stays
- *		set. Its @list is the head of the probes, newest first: written under
+ * @kp:		The architecture's view. Its @addr and @opcode are constant. Its
+ *		@post_handler is set with the first probe that has one, and stays set.
+ *		Its @list is the head of the probes, newest first: written under
  *		kprobe_mutex, read under RCU.
  * @op:		The view of architectures that can put a jump there: @kp, the detour,
  *		and @list as an entry in one of the optimiser's lists.
