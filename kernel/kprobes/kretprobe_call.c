@@ -289,8 +289,12 @@ void __kprobes kprobe_flush_task(struct task_struct *tsk)
 	struct llist_node *node = tsk->kretprobe_instances.first;
 	struct kretprobe_instance *ri, *next;
 
+	if (!node)
+		return;
 	WRITE_ONCE(tsk->kretprobe_instances.first, NULL);
-	guard(preempt)();
+	/* This is no hit, and a probe on what kretprobe_put() calls must not come here again. */
+	kprobe_busy_begin();
 	llist_for_each_entry_safe(ri, next, node, llist)
 		kretprobe_put(ri, kretprobe_if_registered(ri));
+	kprobe_busy_end();
 }

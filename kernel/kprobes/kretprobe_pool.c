@@ -34,7 +34,7 @@
 #define MAX_INSTANCES	1000000
 
 /* How long pools that got no memory wait, in jiffies, unless another one is queued. */
-#define RETRY_DELAY	(HZ / 4)
+#define RETRY_DELAY	HZ
 
 /* A call that is missed is better than a task that the OOM killer kills. */
 #define POOL_GFP	(GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN)
@@ -56,9 +56,12 @@ struct kretprobe_chunk {
 };
 
 static LLIST_HEAD(kretprobe_queued_pools);
+static LLIST_HEAD(kretprobe_dropped_pools);	/* without a return probe */
 
 static void kretprobe_pool_work(struct work_struct *work);
 static DECLARE_DELAYED_WORK(kretprobe_work, kretprobe_pool_work);
+static void kretprobe_release_pools(struct work_struct *work);
+static DECLARE_WORK(kretprobe_release_work, kretprobe_release_pools);
 
 static void kretprobe_start_work(struct irq_work *work)
 {
@@ -113,7 +116,8 @@ static __always_inline void kretprobe_chunk_push(struct kretprobe_chunk *chunk,
 
 /* ------------------------------------------------- allocation and release */
 
-static bool kretprobe_pool_add_chunk(struct kretprobe_pool *pool, unsigned int count)
+static bool kretprobe_pool_add_chunk(struct kretprobe_pool *pool, struct kretprobe *rp,
+				     unsigned int count)
 {
 	size_t size = ALIGN(sizeof(struct kretprobe_instance) + pool->data_size, sizeof(u64));
 	size_t bytes = size_add(sizeof(struct kretprobe_chunk), size_mul(count, size));
@@ -121,7 +125,11 @@ static bool kretprobe_pool_add_chunk(struct kretprobe_pool *pool, unsigned int c
 	struct kretprobe_instance *ri;
 
 	/* Half of @free is an offset. */
-	chunk = bytes <= INT_MAX ? kvzalloc(bytes, POOL_GFP) : NULL;
+	if (bytes > INT_MAX) {
+		WRITE_ONCE(pool->max, pool->total);
+		return false;
+	}
+	chunk = kvzalloc(bytes, POOL_GFP);
 	if (!chunk)
 		return false;
 	chunk->next = pool->chunks;
@@ -129,8 +137,7 @@ static bool kretprobe_pool_add_chunk(struct kretprobe_pool *pool, unsigned int c
 		ri = (void *)chunk + offset;
 		ri->chunk = chunk;
 		ri->pool = pool;
-		/* NULL if the probe is unregistered while its pool grows: then no hit comes. */
-		ri->rp = READ_ONCE(pool->rp);
+		ri->rp = rp;
 		kretprobe_chunk_push(chunk, ri);
 	}
 	WRITE_ONCE(pool->total, pool->total + count);
@@ -171,7 +178,7 @@ int kretprobe_pool_create(struct kretprobe *rp)
 	pool->data_size = rp->data_size;
 	atomic_set(&pool->taken, 1);
 	pool->cache = alloc_percpu(struct kretprobe_instance *);
-	if (!pool->cache || !kretprobe_pool_add_chunk(pool, count)) {
+	if (!pool->cache || !kretprobe_pool_add_chunk(pool, rp, count)) {
 		kretprobe_pool_free(pool);
 		return -ENOMEM;
 	}
@@ -204,11 +211,12 @@ void kretprobe_pool_drop(struct kretprobe *rp)
 
 /* ------------------------------------------------------ in process context */
 
-static void kretprobe_pool_grow(struct kretprobe_pool *pool)
+/* @rp is its return probe, whose unregistration may have begun: hits that saw it still come. */
+static void kretprobe_pool_grow(struct kretprobe_pool *pool, struct kretprobe *rp)
 {
 	unsigned int count = min(pool->total, pool->max - pool->total);
 
-	if (count && !kretprobe_pool_add_chunk(pool, count)) {
+	if (count && !kretprobe_pool_add_chunk(pool, rp, count)) {
 		/* It stays queued, so that no hit starts the work for it. */
 		llist_add(&pool->node, &kretprobe_queued_pools);
 		queue_delayed_work(system_unbound_wq, &kretprobe_work, RETRY_DELAY);
@@ -239,23 +247,29 @@ static void kretprobe_pool_release(struct kretprobe_pool *pool)
 		kretprobe_pool_queue(pool);
 }
 
+/* Work of its own: pools that are to grow must not wait for it. */
+static void kretprobe_release_pools(struct work_struct *work)
+{
+	struct llist_node *dropped = llist_del_all(&kretprobe_dropped_pools);
+	struct kretprobe_pool *pool, *next;
+
+	kprobes_wait_for_handlers();	/* and for readers of the tasks' lists */
+	llist_for_each_entry_safe(pool, next, dropped, node)
+		kretprobe_pool_release(pool);
+}
+
 static void kretprobe_pool_work(struct work_struct *work)
 {
 	struct kretprobe_pool *pool, *next;
-	LLIST_HEAD(dropped);
+	struct kretprobe *rp;
 
 	llist_for_each_entry_safe(pool, next, llist_del_all(&kretprobe_queued_pools), node) {
-		/* Pairs with kretprobe_pool_drop(). */
-		if (READ_ONCE(pool->rp))
-			kretprobe_pool_grow(pool);
-		else
-			llist_add(&pool->node, &dropped);
+		rp = READ_ONCE(pool->rp);	/* pairs with kretprobe_pool_drop() */
+		if (rp)
+			kretprobe_pool_grow(pool, rp);
+		else if (llist_add(&pool->node, &kretprobe_dropped_pools))
+			queue_work(system_unbound_wq, &kretprobe_release_work);
 	}
-	if (llist_empty(&dropped))
-		return;
-	kprobes_wait_for_handlers();	/* and for readers of the tasks' lists */
-	llist_for_each_entry_safe(pool, next, dropped.first, node)
-		kretprobe_pool_release(pool);
 }
 
 /* ------------------------------------------------------------- at a hit */
@@ -304,7 +318,7 @@ struct kretprobe_instance *kretprobe_take_uncached(struct kretprobe_pool *pool)
 	/* The pool may be growing. An old number makes it grow once more, at worst. */
 	unsigned int total = READ_ONCE(pool->total);
 
-	if (total < pool->max && atomic_read(&pool->taken) > total - total / 4)
+	if (total < READ_ONCE(pool->max) && atomic_read(&pool->taken) > total - total / 4)
 		kretprobe_pool_queue(pool);
 	return ri;
 }
