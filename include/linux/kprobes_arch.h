@@ -100,7 +100,7 @@ int kprobe_add_area_blacklist(unsigned long start, unsigned long end);
  * arch_init_kprobes() - Prepare the back end
  *
  * Context: Process context, once, during boot. No other function of the back end has been
- *	called, and there is no probe.
+ *	called, and there is no probe, nor a slot.
  * Return: 0, or an error: then nothing can be probed.
  */
 int arch_init_kprobes(void);

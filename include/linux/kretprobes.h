@@ -92,7 +92,8 @@ struct kretprobe_instance {
 
 /**
  * struct kretprobe_pool - Instances of a return probe
- * @rp:		The return probe; NULL once its unregistration has begun.
+ * @rp:		The return probe; NULL once no entry handler of it will run any more, or
+ *		once it has been unregistered by atomic code.
  * @cache:	For each CPU one free instance or NULL: the fast path.
  * @chunks:	The other instances, the newest and largest chunk first.
  * @taken:	The number of instances that are not in @chunks, plus one until it is released.

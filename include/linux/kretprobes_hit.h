@@ -31,7 +31,7 @@ __kprobes struct kretprobe_instance *kretprobe_seek_call(void *fp);
 static __always_inline struct kretprobe *
 kretprobe_if_registered(const struct kretprobe_instance *ri)
 {
-	/* Pairs with kretprobe_pool_stop(), which waits for handlers after it. */
+	/* Pairs with kretprobe_pool_drop(). */
 	return READ_ONCE(ri->pool->rp);
 }
 

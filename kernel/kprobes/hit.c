@@ -85,8 +85,7 @@ noinstr void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, uns
 /* The first probe of a hit: at a site the newest one, for a return the only one. */
 static __always_inline struct kprobe *kprobe_first_of(struct kprobe *running)
 {
-	/* A site may be gone, and so not in the hash. */
-	if (running->pre_handler != kprobe_pre_handlers)
+	if (!kprobe_is_site(running))
 		return running;
 	return list_first_or_null_rcu(&running->list, struct kprobe, list);
 }

@@ -344,7 +344,7 @@ static inline bool module_text_tables(unsigned long addr, struct kprobe_text *ta
  *		needs. Called with kprobe_mutex held, in the order of the caller's
  *		array. Returns 0 or the error that register_kprobes() is to return.
  * @undo:	Undoes @prepare for the first @num probes of the array after a failed
- *		registration. Their handlers are no longer called. NULL if there is
+ *		registration. Their pre handlers are no longer called. NULL if there is
  *		nothing to undo.
  */
 struct kprobe_kind {

@@ -132,7 +132,7 @@ static void kretprobes_drop(struct kretprobe **rps, int num)
 	WARN_RATELIMIT(1, "kprobes: handlers and atomic code must not unregister return probes: %s\n",
 		       "they may still run");
 	for (int i = 0; i < num; i++)
-		if (rps[i] && kprobe_drop(&rps[i]->kp) > 0)
+		if (rps[i] && kprobe_drop(&rps[i]->kp))
 			kretprobe_pool_drop(rps[i]);
 }
 

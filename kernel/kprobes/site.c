@@ -309,11 +309,13 @@ static LIST_HEAD(unlinked_sites);	/* kprobe_mutex */
 
 static void site_free_later(struct kprobe_site *site)
 {
+	if (!site)
+		return;
 	list_add(&site->retired, &unlinked_sites);
 	queue_work(system_unbound_wq, &site_reaper);
 }
 
-DEFINE_FREE(site, struct kprobe_site *, if (_T) site_free_later(_T))
+DEFINE_FREE(site, struct kprobe_site *, site_free_later(_T))
 
 /**
  * site_create() - Prepare a site and add it to the indexes
