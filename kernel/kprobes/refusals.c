@@ -29,7 +29,11 @@ struct refusal {
 	const char *why;
 };
 
-static DEFINE_KFIFO(refusals, struct refusal, REFUSALS);
+/*
+ * Not initialised here, so in .bss: a back end may take any address in .data for a target of
+ * branches.
+ */
+static DECLARE_KFIFO(refusals, struct refusal, REFUSALS);
 
 /*
  * Guards @refusals. It is only tried, as a handler or an NMI may have interrupted its holder:
@@ -125,7 +129,14 @@ DEFINE_SHOW_ATTRIBUTE(refusals);
 
 static int __init refusals_init(void)
 {
+	INIT_KFIFO(refusals);
+	return 0;
+}
+early_initcall(refusals_init);
+
+static int __init refusals_init_debugfs(void)
+{
 	debugfs_create_file("refusals", 0400, kprobes_debugfs, NULL, &refusals_fops);
 	return 0;
 }
-late_initcall(refusals_init);
+late_initcall(refusals_init_debugfs);
