@@ -311,6 +311,16 @@ static int come_up(struct kprobe *kp, struct pt_regs *regs)
 	return 0;
 }
 
+/* Take a CPU off line. When it comes up, the handler is called before RCU watches it. */
+static void take_down(struct kunit *test, unsigned long cpu, kprobe_pre_handler_t handler)
+{
+	/* Later, it would hold the mutex while it waits for the hotplug lock. */
+	wait_for_kprobe_optimizer();
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_put_online, (void *)cpu), 0);
+	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
+	watch_function(test, "fpu__init_cpu", handler);
+}
+
 static void slots_are_kept_while_a_cpu_comes_up(struct kunit *test)
 {
 	unsigned long cpu = cpumask_last(cpu_online_mask);
@@ -322,11 +332,7 @@ static void slots_are_kept_while_a_cpu_comes_up(struct kunit *test)
 	bring_up = (struct bring_up){ };
 	begin_watching(test);
 	watch_site(test, a);
-	/* Later, it would hold the mutex while it waits for the hotplug lock. */
-	wait_for_kprobe_optimizer();
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_put_online, (void *)cpu), 0);
-	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
-	watch_function(test, "fpu__init_cpu", come_up);
+	take_down(test, cpu, come_up);
 	kpt_hold_off_rcu_tasks(test);
 	unregister_kprobe(a);
 	msleep(50);	/* until the grace period has begun */
@@ -371,11 +377,7 @@ static void old_hash_is_kept_while_a_cpu_comes_up(struct kunit *test)
 		kunit_skip(test, "one CPU");
 	bring_up = (struct bring_up){ };
 	all = watch_hash(test);
-	watch_function(test, "fpu__init_cpu", come_up_with_hash);
-	/* Later, it would hold the mutex while it waits for the hotplug lock. */
-	wait_for_kprobe_optimizer();
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_put_online, (void *)cpu), 0);
-	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
+	take_down(test, cpu, come_up_with_hash);
 	kpt_hold_off_rcu_tasks(test);
 	unregister_kprobes(all, MANY);
 	msleep(50);	/* until the grace period has begun */
