@@ -288,15 +288,8 @@ int __weak refusals_add(const struct kprobe *p, int err, const char *why)
 	return err;
 }
 
-/**
- * kprobes_check_call() - Check what comes before the probes of a registration
- * @first: The first probe, or NULL.
- * @num: The number of probes.
- *
- * Context: Any.
- * Return: 0; -EINVAL if @num is not positive; -EDEADLK if the caller must not sleep.
- */
-int kprobes_check_call(const struct kprobe *first, int num)
+/* Check what comes before the probes of a registration. @first is the first one, or NULL. */
+static int kprobes_check_call(const struct kprobe *first, int num)
 {
 	if (num <= 0)
 		return refusals_add(first, -EINVAL, "the number of probes is not positive");
@@ -444,8 +437,8 @@ static void kprobes_queue_clean_up(struct irq_work *work)
 
 static DEFINE_IRQ_WORK(clean_up_irq_work, kprobes_queue_clean_up);
 
-/* kprobes_clean_up_later() - Let a worker call kprobes_clean_up(), from any context */
-void kprobes_clean_up_later(void)
+/* Let a worker call kprobes_clean_up(). Any context. */
+static void kprobes_clean_up_later(void)
 {
 	irq_work_queue(&clean_up_irq_work);
 }

@@ -394,6 +394,17 @@ int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *or
 int arch_prepared_optinsn(struct arch_optimized_insn *optinsn);
 
 /**
+ * arch_detour_suits() - Check that a site's detour calls all handlers
+ * @op: The site.
+ *
+ * Optional.
+ *
+ * Context: Process context, kprobe_mutex held.
+ * Return: true if it does.
+ */
+bool arch_detour_suits(struct optimized_kprobe *op);
+
+/**
  * arch_within_optimized_kprobe() - Check whether a jump displaces an address
  * @op: A site with a detour.
  * @addr: The address.
@@ -410,6 +421,17 @@ int arch_within_optimized_kprobe(struct optimized_kprobe *op, kprobe_opcode_t *a
  * Return: 0, or an error as that of arch_prepare_optimized_kprobe().
  */
 int arch_check_optimized_kprobe(struct optimized_kprobe *op);
+
+/**
+ * arch_use_detour() - Let hits of the breakpoint run displaced instructions in the detour
+ * @op: The site.
+ * @use: True to run them in the detour, false to run them in the slot.
+ *
+ * Optional, for an architecture whose jumps displace more than a breakpoint does.
+ *
+ * Context: Process context, kprobe_mutex held.
+ */
+void arch_use_detour(struct optimized_kprobe *op, bool use);
 
 /**
  * arch_optimize_kprobes() - Write jumps in place of breakpoints
@@ -445,9 +467,6 @@ void arch_remove_optimized_kprobe(struct optimized_kprobe *op);
 
 /* Provided by some back ends, but not called by the manager */
 void arch_unoptimize_kprobe(struct optimized_kprobe *op);
-
-bool arch_detour_suits(struct optimized_kprobe *op);
-void arch_use_detour(struct optimized_kprobe *op, bool use);
 
 #endif /* CONFIG_OPTPROBES */
 

@@ -127,27 +127,11 @@ void __weak arch_forget_text(struct kprobe_text *text)
 {
 }
 
-/**
- * arch_detour_suits() - Check that a site's detour calls all handlers
- * @op: The site.
- *
- * Context: Process context, kprobe_mutex held.
- * Return: true if it does.
- */
 bool __weak arch_detour_suits(struct optimized_kprobe *op)
 {
 	return !site_of(&op->kp)->has_post;
 }
 
-/**
- * arch_use_detour() - Let hits of the breakpoint run displaced instructions in the detour
- * @op: The site.
- * @use: True to run them in the detour, false to run them in the slot.
- *
- * For an architecture whose jumps displace more than a breakpoint does.
- *
- * Context: Process context, kprobe_mutex held.
- */
 void __weak arch_use_detour(struct optimized_kprobe *op, bool use)
 {
 }

@@ -507,9 +507,8 @@ bool arch_detour_suits(struct optimized_kprobe *op)
 void arch_use_detour(struct optimized_kprobe *op, bool use)
 {
 	struct arch_specific_insn *ainsn = &op->kp.ainsn;
-	bool use_next;
+	bool use_next = use && op->optinsn.rest;
 
-	use_next = use && op->optinsn.rest;
 	/* Pairs with the smp_load_acquire() in uses_detour(): @optinsn is complete then. */
 	smp_store_release(&ainsn->boost, use ? detour_first_copy(&op->optinsn) :
 					kprobe_boost_ip(&op->kp));
