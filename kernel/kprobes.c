@@ -103,7 +103,7 @@ static int kprobes_collect_requests(struct kprobe **kps, struct kprobe_transacti
 			reqs[i].where.why = "a NULL pointer in the array";
 			return kprobes_set_failed(ta, i, -EINVAL);
 		}
-		if (site_of_probe(kps[i])) {
+		if (kprobe_site_of_probe(kps[i])) {
 			again = i;
 			continue;
 		}
@@ -170,7 +170,8 @@ static int kprobe_prepare_site(struct kprobe_request *req, struct kprobe_cursor 
 	err = kprobe_check_insn(&req->where, cursor);
 	if (err)
 		return err;
-	site = site_find(req->where.addr) ?: site_create(req->where.addr, req->where.flags);
+	site = kprobe_site_find(req->where.addr) ?:
+	       kprobe_site_create(req->where.addr, req->where.flags);
 	if (IS_ERR(site))
 		return PTR_ERR(site);
 	site_add_to_batch(site, batch);
@@ -205,7 +206,7 @@ static int kprobes_prepare(struct kprobe **kps, struct kprobe_transaction *ta)
 	int err;
 
 	INIT_LIST_HEAD(&ta->batch);
-	err = kprobes_collect_requests(kps, ta) ?: site_reserve(ta->num);
+	err = kprobes_collect_requests(kps, ta) ?: kprobe_site_reserve(ta->num);
 	if (err)
 		return err;
 	kprobes_resolve_requests(ta);
@@ -283,7 +284,7 @@ static void kprobes_restore_requests(const struct kprobe_transaction *ta)
 }
 
 /* A kernel with debugfs has another one, which keeps the refusal. */
-int __weak refusals_add(const struct kprobe *p, int err, const char *why)
+int __weak kprobe_refusals_add(const struct kprobe *p, int err, const char *why)
 {
 	return err;
 }
@@ -292,8 +293,8 @@ int __weak refusals_add(const struct kprobe *p, int err, const char *why)
 static int kprobes_check_call(const struct kprobe *first, int num)
 {
 	if (num <= 0)
-		return refusals_add(first, -EINVAL, "the number of probes is not positive");
-	return kprobes_must_not_wait() ? refusals_add(first, -EDEADLK, NULL) : 0;
+		return kprobe_refusals_add(first, -EINVAL, "the number of probes is not positive");
+	return kprobes_must_not_wait() ? kprobe_refusals_add(first, -EDEADLK, NULL) : 0;
 }
 
 /**
@@ -316,7 +317,7 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 		return err;
 	reqs = kvcalloc(num, sizeof(*reqs), GFP_KERNEL | __GFP_NOWARN);
 	if (!reqs)
-		return refusals_add(kps[0], -ENOMEM, NULL);
+		return kprobe_refusals_add(kps[0], -ENOMEM, NULL);
 
 	ta.reqs = reqs;
 	kprobes_finish_unlinking(kps, num, false);
@@ -332,8 +333,8 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 	if (kind && kind->undo)
 		kind->undo(kps, ta.prepared);
 	if (ta.good < num)
-		return refusals_add(kps[ta.good], err, reqs[ta.good].where.why);
-	return refusals_add(num == 1 ? kps[0] : NULL, err, NULL);
+		return kprobe_refusals_add(kps[ta.good], err, reqs[ta.good].where.why);
+	return kprobe_refusals_add(num == 1 ? kps[0] : NULL, err, NULL);
 }
 
 /**
@@ -417,7 +418,7 @@ static void kprobes_clean_up(void)
 	LIST_HEAD(batch);
 
 	guard(mutex)(&kprobe_mutex);
-	for (site = site_first_from(0); site; site = site_next(site))
+	for (site = kprobe_site_first_from(0); site; site = kprobe_site_next(site))
 		if (READ_ONCE(site->stale))
 			site_add_to_batch(site, &batch);
 	kprobes_apply_removal(&batch);
@@ -535,7 +536,7 @@ static int kprobe_set_disabled(struct kprobe *p, u32 disabled)
 	if (kprobes_must_not_wait())
 		return -EDEADLK;
 	guard(mutex)(&kprobe_mutex);
-	site = site_of_probe(p);
+	site = kprobe_site_of_probe(p);
 	if (!site)
 		return -EINVAL;
 	if (kprobe_gone(p))
@@ -609,8 +610,8 @@ static struct notifier_block kprobe_exceptions_nb = {
 
 static int __init init_kprobes(void)
 {
-	sites_init();
-	blacklist_init();
+	kprobe_sites_init();
+	kprobe_blacklist_init();
 	return arch_init_kprobes() ?: register_die_notifier(&kprobe_exceptions_nb);
 }
 early_initcall(init_kprobes);

@@ -78,7 +78,7 @@ int kprobe_break_handlers(struct kprobe *running, struct pt_regs *regs);
 void kprobes_inc_nmissed_count(struct kprobe *p);
 unsigned long kprobe_links_lock(void);
 void kprobe_links_unlock(unsigned long flags);
-kprobe_opcode_t *get_insn_slot_for(struct kprobe *owner);
+kprobe_opcode_t *kprobe_get_insn_slot(struct kprobe *owner);
 struct kprobe *kprobe_slot_owner(unsigned long addr);
 void dump_kprobe(struct kprobe *kp);
 kprobe_opcode_t *get_insn_slot(void);
@@ -171,7 +171,7 @@ void *alloc_insn_page(void);
  * @p: The site. Its addr and flags are set, and it is in no index yet.
  *
  * It reads the instruction into @p->opcode, and chooses how it will be executed: by a copy
- * in the slot that get_insn_slot_for() or get_insn_slot() allocates, or by emulation. The
+ * in the slot that kprobe_get_insn_slot() or get_insn_slot() allocates, or by emulation. The
  * text stays as it is.
  *
  * Return: 0; -EILSEQ if there is no instruction that could be decoded; -EINVAL or -EOPNOTSUPP
@@ -319,7 +319,7 @@ struct optimized_kprobe {
 
 void opt_pre_handler(struct kprobe *p, struct pt_regs *regs);
 kprobe_opcode_t *get_optinsn_slot(void);
-kprobe_opcode_t *get_sized_optinsn_slot_for(struct kprobe *owner, unsigned int size);
+kprobe_opcode_t *kprobe_get_optinsn_slot(struct kprobe *owner, unsigned int size);
 void free_optinsn_slot(kprobe_opcode_t *slot, int dirty);
 struct kprobe *kprobe_optinsn_slot_owner(unsigned long addr);
 

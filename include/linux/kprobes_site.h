@@ -29,7 +29,7 @@
  * @SITE_GONE:		Its text went away. It stays until its probes have left and its
  *			slots may be freed.
  *
- * site_set_state() documents the transitions.
+ * kprobe_site_set_state() documents the transitions.
  */
 enum kprobe_site_state {
 	SITE_DISARMED,
@@ -53,7 +53,7 @@ enum kprobe_site_state {
  * @unfit:	Why there is no jump: an error of arch_prepare_optimized_kprobe() or
  *		of optimizer.c, or 0. kprobe_mutex.
  * @state:	An enum kprobe_site_state. Written under kprobe_mutex by
- *		site_set_state().
+ *		kprobe_site_set_state().
  * @node:	Entry in the ordered index. kprobe_mutex.
  * @kp:		The architecture's view. Its @addr and @opcode are constant. Its
  *		@post_handler is set with the first probe that has one, and stays set.
@@ -132,7 +132,7 @@ static __always_inline struct kprobe_site *site_of(struct kprobe *kp)
  * @free_work:	Frees it after it has been replaced.
  * @slot:	A site is in one of the slots from its hash value on, with none that is empty
  *		between, so a search ends at an empty slot, and an erased site leaves a
- *		tombstone. An empty slot points to kprobe_nobody, whose address matches no
+ *		tombstone. An empty slot points to kprobe_no_site, whose address matches no
  *		search: a search that finds its site in one of the first two slots needs no
  *		test for it. The slot after the last one repeats the first one.
  *
@@ -148,7 +148,7 @@ struct kprobe_table {
 };
 
 extern struct kprobe_table __rcu *kprobe_sites;
-extern struct kprobe kprobe_nobody;
+extern struct kprobe kprobe_no_site;
 
 static __always_inline unsigned long kprobe_hash(const struct kprobe_table *table,
 						 const void *addr)

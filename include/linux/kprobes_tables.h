@@ -58,7 +58,7 @@ typedef void (*text_visit_fn)(void *data, enum text_table table, unsigned long a
 
 struct kprobe_text *kprobe_text_at(unsigned long addr);
 struct kprobe_text *kprobe_known_text(unsigned long addr);
-void text_walk_tables(const struct kprobe_text *text, text_visit_fn visit, void *data);
+void kprobe_text_walk_tables(const struct kprobe_text *text, text_visit_fn visit, void *data);
 
 /* Do the tables of the text list an instruction at @addr? */
 bool kprobe_reserved(unsigned long addr);

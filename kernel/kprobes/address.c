@@ -124,7 +124,7 @@ int kprobe_check_place(struct kprobe_address *where, struct kprobe_cursor *curso
 
 	/* The gate area is text of user space. */
 	if (!core_kernel_text(where->addr) || in_gate_area_no_mm(where->addr)) {
-		err = module_check_text(where->addr);
+		err = kprobe_module_check_text(where->addr);
 		if (err)
 			return kprobe_refuse(where, err, err == -ENOENT ?
 					     "text of a module that is not there now" :
@@ -132,7 +132,7 @@ int kprobe_check_place(struct kprobe_address *where, struct kprobe_cursor *curso
 	}
 	if (cursor->function != where->function) {
 		cursor->function = where->function;
-		cursor->part_of_listed = blacklist_contains_parent(where->addr);
+		cursor->part_of_listed = kprobe_blacklist_has_parent(where->addr);
 		cursor->pos = where->function;
 	}
 	why = kprobe_blacklisted_by(where->addr);

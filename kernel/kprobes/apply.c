@@ -93,7 +93,7 @@ static void sites_set_state(struct list_head *batch, enum kprobe_site_state stat
 
 	list_for_each_entry(site, batch, batch)
 		if (site->state != state)
-			site_set_state(site, state);
+			kprobe_site_set_state(site, state);
 }
 
 /* Restore the text at sites. All are armed, and some may have a jump. */
@@ -103,13 +103,13 @@ static void disarm_sites(struct list_head *batch)
 
 	if (list_empty(batch))
 		return;
-	disarm_jumps(batch, &restored);
-	unoptimize_sites(batch);
-	ftrace_disarm_sites(batch);
+	kprobe_disarm_jumps(batch, &restored);
+	kprobe_unoptimize(batch);
+	kprobe_ftrace_disarm_sites(batch);
 	sites_patch_breakpoints(batch, arch_disarm_kprobe);
 	list_splice_tail(&restored, batch);
 	sites_set_state(batch, SITE_DISARMED);
-	optimizer_neighbours_left(batch);
+	kprobe_optimizer_retry_around(batch);
 }
 
 /**
@@ -136,7 +136,7 @@ int kprobes_apply(struct list_head *batch, bool may_arm)
 		bool armed = site_is_armed(site);
 
 		if (site_update(site)) {
-			if (may_arm && (!armed || ftrace_site_needs_rearm(site)))
+			if (may_arm && (!armed || kprobe_ftrace_needs_rearm(site)))
 				list_move_tail(&site->batch, &to_arm);
 		} else if (armed) {
 			list_move_tail(&site->batch, &to_disarm);
@@ -144,15 +144,15 @@ int kprobes_apply(struct list_head *batch, bool may_arm)
 	}
 
 	/* Sites that are armed already only claim the other ftrace_ops. */
-	err = list_empty(&to_arm) ? 0 : ftrace_arm_sites(&to_arm);
+	err = list_empty(&to_arm) ? 0 : kprobe_ftrace_arm_sites(&to_arm);
 	if (!err) {
-		unoptimize_around(&to_arm);
+		kprobe_unoptimize_around(&to_arm);
 		sites_patch_breakpoints(&to_arm, arch_arm_kprobe);
 		sites_set_state(&to_arm, SITE_ARMED);
 	}
 	disarm_sites(&to_disarm);
-	unoptimize_unsuitable(batch);
-	ftrace_relax_sites(batch);
+	kprobe_unoptimize_unsuitable(batch);
+	kprobe_ftrace_release_claims(batch);
 	list_splice(&to_disarm, batch);
 	list_splice(&to_arm, batch);
 	if (err)
@@ -161,11 +161,11 @@ int kprobes_apply(struct list_head *batch, bool may_arm)
 	list_for_each_entry_safe(site, next, batch, batch) {
 		list_del_init(&site->batch);
 		if (site_is_armed(site))
-			optimizer_consider(site);
+			kprobe_optimizer_consider(site);
 		else if (list_empty(&site->kp.list))
-			site_retire(site);
+			kprobe_site_retire(site);
 		else if (site->state == SITE_DYING)
-			site_set_state(site, SITE_DISARMED);
+			kprobe_site_set_state(site, SITE_DISARMED);
 	}
 	return 0;
 }
@@ -182,13 +182,13 @@ bool kprobes_enabled(void)
  */
 static unsigned int kprobes_apply_all(int *last_err)
 {
-	struct kprobe_site *site = site_first_from(0), *first;
+	struct kprobe_site *site = kprobe_site_first_from(0), *first;
 	unsigned int size = UINT_MAX, n, failed = 0;
 	LIST_HEAD(batch);
 	int err;
 
 	for (first = site; first; first = site) {
-		for (n = 0; site && n < size; n++, site = site_next(site))
+		for (n = 0; site && n < size; n++, site = kprobe_site_next(site))
 			site_add_to_batch(site, &batch);
 		err = kprobes_apply(&batch, true);
 		sites_leave_batch(&batch);
@@ -250,15 +250,15 @@ void kprobes_forget_text(unsigned long start, unsigned long end)
 	LIST_HEAD(armed);
 
 	lockdep_assert_held(&kprobe_mutex);
-	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
+	for (site = kprobe_site_first_in(start, end); site; site = kprobe_site_next_in(site, end))
 		if (site_is_armed(site))
 			site_add_to_batch(site, &armed);
 	disarm_sites(&armed);
 	sites_leave_batch(&armed);
-	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
+	for (site = kprobe_site_first_in(start, end); site; site = kprobe_site_next_in(site, end))
 		if (site->state != SITE_GONE)
-			site_set_gone(site);
-	blacklist_remove(start, end);
+			kprobe_site_set_gone(site);
+	kprobe_blacklist_remove(start, end);
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobes_forget_text);
 

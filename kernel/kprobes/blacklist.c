@@ -94,11 +94,11 @@ static bool blacklist_contains(unsigned long addr)
 }
 
 /*
- * blacklist_contains_parent() - True if the function at @addr was split off a blacklisted one
+ * kprobe_blacklist_has_parent() - True if the function at @addr was split off a blacklisted one
  *
  * The compiler names such parts "name.cold". To search for their symbols takes long.
  */
-bool blacklist_contains_parent(unsigned long addr)
+bool kprobe_blacklist_has_parent(unsigned long addr)
 {
 	char name[KSYM_NAME_LEN], *dot;
 
@@ -121,7 +121,7 @@ bool blacklist_contains_parent(unsigned long addr)
  */
 bool within_kprobe_blacklist(unsigned long addr)
 {
-	return blacklist_contains(addr) || blacklist_contains_parent(addr);
+	return blacklist_contains(addr) || kprobe_blacklist_has_parent(addr);
 }
 
 /**
@@ -144,8 +144,8 @@ const char *kprobe_blacklisted_by(unsigned long addr)
 	return "blacklisted: by the architecture, NOKPROBE_SYMBOL() or a module";
 }
 
-/* blacklist_add_functions() - Add what NOKPROBE_SYMBOL() has collected; 0, or -ENOMEM */
-int blacklist_add_functions(const unsigned long *function, const unsigned long *end)
+/* kprobe_blacklist_add_functions() - Add what NOKPROBE_SYMBOL() has collected; 0, or -ENOMEM */
+int kprobe_blacklist_add_functions(const unsigned long *function, const unsigned long *end)
 {
 	void *entry;
 
@@ -158,30 +158,30 @@ int blacklist_add_functions(const unsigned long *function, const unsigned long *
 	return 0;
 }
 
-/* blacklist_add_section() - Add all functions of a section, if any; 0, or -ENOMEM */
-int blacklist_add_section(const void *start, unsigned long size)
+/* kprobe_blacklist_add_section() - Add all functions of a section, if any; 0, or -ENOMEM */
+int kprobe_blacklist_add_section(const void *start, unsigned long size)
 {
 	unsigned long entry = (unsigned long)start;
 
 	return kprobe_add_area_blacklist(entry, entry + size) == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* blacklist_remove() - Remove all entries of a text, which may be empty */
-void blacklist_remove(unsigned long start, unsigned long end)
+/* kprobe_blacklist_remove() - Remove all entries of a text, which may be empty */
+void kprobe_blacklist_remove(unsigned long start, unsigned long end)
 {
 	lockdep_assert_held(&kprobe_mutex);
 	range_tree_clear(&blacklist, start, end);
 }
 
 /**
- * blacklist_next() - Find the next range on the blacklist
+ * kprobe_blacklist_next() - Find the next range on the blacklist
  * @addr: The address to search from.
  * @end: Set to the address after the range that was found.
  *
  * Context: Any.
  * Return: The start of the first range that ends above @addr, or 0.
  */
-unsigned long blacklist_next(unsigned long addr, unsigned long *end)
+unsigned long kprobe_blacklist_next(unsigned long addr, unsigned long *end)
 {
 	MA_STATE(mas, &blacklist, addr, addr);
 	void *entry;
@@ -197,14 +197,14 @@ unsigned long blacklist_next(unsigned long addr, unsigned long *end)
 /* Bounds of the addresses that NOKPROBE_SYMBOL() collects. */
 extern unsigned long __start_kprobe_blacklist[], __stop_kprobe_blacklist[];
 
-/* blacklist_init() - Add the kernel's own functions that must not be probed */
-void __init blacklist_init(void)
+/* kprobe_blacklist_init() - Add the kernel's own functions that must not be probed */
+void __init kprobe_blacklist_init(void)
 {
-	if (blacklist_add_functions(__start_kprobe_blacklist, __stop_kprobe_blacklist) ||
-	    blacklist_add_section(__kprobes_text_start,
-				  __kprobes_text_end - __kprobes_text_start) ||
-	    blacklist_add_section(__noinstr_text_start,
-				  __noinstr_text_end - __noinstr_text_start) ||
+	if (kprobe_blacklist_add_functions(__start_kprobe_blacklist, __stop_kprobe_blacklist) ||
+	    kprobe_blacklist_add_section(__kprobes_text_start,
+					 __kprobes_text_end - __kprobes_text_start) ||
+	    kprobe_blacklist_add_section(__noinstr_text_start,
+					 __noinstr_text_end - __noinstr_text_start) ||
 	    arch_populate_kprobe_blacklist())
 		pr_err("cannot complete the blacklist: do not probe code that handles a hit\n");
 }

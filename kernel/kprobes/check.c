@@ -60,9 +60,9 @@ static void check_look(struct kprobe_site *site, void *data)
 	if (kprobe_ftrace(&site->kp))
 		return;
 	if (site_is_armed(site))
-		check->no_jump = optimizer_no_jump(site);
+		check->no_jump = kprobe_no_jump_reason(site);
 	else
-		check->again = !optimizer_try_jump(site, &check->no_jump);
+		check->again = !kprobe_try_jump(site, &check->no_jump);
 }
 
 static void check_show_refusal(struct seq_buf *s, const struct check *check)
@@ -71,7 +71,7 @@ static void check_show_refusal(struct seq_buf *s, const struct check *check)
 	unsigned long before, next = where->function;
 
 	seq_buf_printf(s, "result: %pe\nreason: %s\n", ERR_PTR(check->err),
-		       refusal_reason(check->err, where->why));
+		       kprobe_refusal_reason(check->err, where->why));
 	if (check->err != -EILSEQ)
 		return;
 	/* The instruction that the address is inside of, and the next one. */
@@ -88,7 +88,7 @@ static void check_show_hit(struct seq_buf *s, const struct check *check)
 
 	seq_buf_printf(s, "result: 0\nhit: %s\n",
 		       by_ftrace ? "ftrace" : check->no_jump ? "breakpoint" : "jump");
-	if (by_ftrace && ftrace_is_off())
+	if (by_ftrace && kprobe_ftrace_is_off())
 		seq_buf_puts(s, "no_hit: ftrace_enabled\n");
 	if (check->no_jump)
 		seq_buf_printf(s, "no_jump: %s\n", check->no_jump);
@@ -127,7 +127,7 @@ static ssize_t check_write(struct file *file, const char __user *from, size_t co
 	if (check.p.addr && !kallsyms_show_value(file->f_cred))
 		return -EPERM;
 	/* A user who has just added a probe expects to see whether it has a jump. */
-	optimizer_wait_bounded();
+	kprobe_optimizer_wait_bounded();
 	do {
 		cond_resched_tasks_rcu_qs();
 		guard(mutex)(&kprobe_mutex);

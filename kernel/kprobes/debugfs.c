@@ -34,15 +34,15 @@ static void *kprobe_sites_start(struct seq_file *m, loff_t *pos)
 {
 	/* A reader who has just added a probe expects to see whether it has a jump. */
 	if (!*pos)
-		optimizer_wait_bounded();
+		kprobe_optimizer_wait_bounded();
 	mutex_lock(&kprobe_mutex);
-	return site_first_from(*pos);
+	return kprobe_site_first_from(*pos);
 }
 
 static void *kprobe_sites_next(struct seq_file *m, void *site, loff_t *pos)
 {
 	*pos = site_addr(site) + 1;
-	return site_first_from(*pos);
+	return kprobe_site_first_from(*pos);
 }
 
 static int kprobe_sites_show(struct seq_file *m, void *first)
@@ -50,7 +50,7 @@ static int kprobe_sites_show(struct seq_file *m, void *first)
 	void (*show_site)(struct seq_file *m, struct kprobe_site *site) = m->private;
 	struct kprobe_site *site;
 
-	for (site = first; site; site = site_next_in(site, site_addr(first) + 1))
+	for (site = first; site; site = kprobe_site_next_in(site, site_addr(first) + 1))
 		show_site(m, site);
 	return 0;
 }
@@ -118,23 +118,23 @@ static void *blacklist_start(struct seq_file *m, loff_t *pos)
 	unsigned long end;
 
 	mutex_lock(&kprobe_mutex);
-	return (void *)blacklist_next(*pos, &end);
+	return (void *)kprobe_blacklist_next(*pos, &end);
 }
 
 static void *blacklist_next_range(struct seq_file *m, void *start, loff_t *pos)
 {
 	unsigned long end;
 
-	blacklist_next((unsigned long)start, &end);
+	kprobe_blacklist_next((unsigned long)start, &end);
 	*pos = end;
-	return (void *)blacklist_next(end, &end);
+	return (void *)kprobe_blacklist_next(end, &end);
 }
 
 static int blacklist_show(struct seq_file *m, void *start)
 {
 	unsigned long end;
 
-	blacklist_next((unsigned long)start, &end);
+	kprobe_blacklist_next((unsigned long)start, &end);
 	seq_printf(m, "0x%px-0x%px\t%ps\n", kprobe_shown_addr(m->file, (unsigned long)start),
 		   kprobe_shown_addr(m->file, end), start);
 	return 0;
@@ -228,9 +228,10 @@ static int kprobes_stats_show(struct seq_file *m, void *unused)
 {
 	unsigned long sites = 0, of_kind[ARRAY_SIZE(site_kinds)] = { };
 	struct kprobe_counts counts = { };
+	struct kprobe_site *site;
 
 	guard(mutex)(&kprobe_mutex);
-	for (struct kprobe_site *site = site_first_from(0); site; site = site_next(site)) {
+	for (site = kprobe_site_first_from(0); site; site = kprobe_site_next(site)) {
 		sites++;
 		of_kind[kprobe_site_kind(site)]++;
 		kprobe_counts_add(&counts, site);
@@ -246,7 +247,7 @@ static int kprobes_stats_show(struct seq_file *m, void *unused)
 	seq_printf(m, "sites_ftrace: %lu\n", of_kind[KIND_FTRACE]);
 	for (unsigned int i = 0; i < KIND_FTRACE; i++)
 		seq_printf(m, "sites_%s: %lu\n", site_kinds[i], of_kind[i]);
-	optimizer_show_reasons(m);
+	kprobe_optimizer_show_reasons(m);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(kprobes_stats);
@@ -294,8 +295,8 @@ static void kprobe_site_show(struct seq_file *m, struct kprobe_site *site)
 	kprobe_site_symbol(site, addr, symbol);
 	seq_printf(m, "%px  %s  kind=%s", addr, symbol, site_kinds[kprobe_site_kind(site)]);
 	if (site_stays_breakpoint(site))
-		seq_printf(m, " no_jump=%s", optimizer_no_jump(site));
-	if (kprobe_site_kind(site) == KIND_FTRACE && ftrace_is_off())
+		seq_printf(m, " no_jump=%s", kprobe_no_jump_reason(site));
+	if (kprobe_site_kind(site) == KIND_FTRACE && kprobe_ftrace_is_off())
 		seq_puts(m, " no_hit=ftrace_enabled");
 	seq_printf(m, " missed_nested=%lu missed_busy=%lu missed_returns=%lu handlers=",
 		   counts.nested, counts.busy, counts.returns);

@@ -88,8 +88,8 @@ static bool site_leaves_ops(const struct kprobe_site *site, const struct ftrace_
 	return site_has_ops(site, ops) && !site_wants_ops(site, ops);
 }
 
-/* ftrace_site_needs_rearm() - True if the other ops must claim an armed site, too */
-bool ftrace_site_needs_rearm(const struct kprobe_site *site)
+/* kprobe_ftrace_needs_rearm() - True if the other ops must claim an armed site, too */
+bool kprobe_ftrace_needs_rearm(const struct kprobe_site *site)
 {
 	return site_joins_ops(site, &ipmodify_ops);
 }
@@ -235,13 +235,13 @@ static void sites_set_ops(struct list_head *batch)
 }
 
 /**
- * ftrace_arm_sites() - Make ftrace call the handlers of sites
+ * kprobe_ftrace_arm_sites() - Make ftrace call the handlers of sites
  * @batch: Sites of all kinds. Some may be armed and need a claim.
  *
  * Context: Process context, kprobe_mutex held.
  * Return: 0, or -ENOMEM or an error of ftrace with nothing changed.
  */
-int ftrace_arm_sites(struct list_head *batch)
+int kprobe_ftrace_arm_sites(struct list_head *batch)
 {
 	struct site_ips *plain_in __free(kvfree) =
 		kprobe_ftrace_collect_ips(batch, &plain_ops, GFP_KERNEL, site_joins_ops);
@@ -266,14 +266,14 @@ int ftrace_arm_sites(struct list_head *batch)
 }
 
 /**
- * ftrace_relax_sites() - Release claims that are no longer needed
+ * kprobe_ftrace_release_claims() - Release claims that are no longer needed
  * @batch: Sites of all kinds.
  *
  * A site that was armed with IPMODIFY excludes rivals until it is disarmed.
  *
  * Context: Process context, kprobe_mutex held.
  */
-void ftrace_relax_sites(struct list_head *batch)
+void kprobe_ftrace_release_claims(struct list_head *batch)
 {
 	struct site_ips *set __free(kvfree) =
 		kprobe_ftrace_collect_ips(batch, &ipmodify_ops, GFP_KERNEL | __GFP_NOFAIL,
@@ -296,12 +296,12 @@ static void kprobe_ftrace_disarm(struct list_head *batch, struct ftrace_ops *ops
 }
 
 /**
- * ftrace_disarm_sites() - Stop ftrace calling the handlers of sites
+ * kprobe_ftrace_disarm_sites() - Stop ftrace calling the handlers of sites
  * @batch: Sites of all kinds.
  *
  * Context: Process context, kprobe_mutex held.
  */
-void ftrace_disarm_sites(struct list_head *batch)
+void kprobe_ftrace_disarm_sites(struct list_head *batch)
 {
 	struct kprobe_site *site;
 

@@ -104,25 +104,25 @@ static inline void sites_leave_batch(struct list_head *batch)
 }
 
 /* site.c */
-void sites_init(void);
-int site_reserve(unsigned int count);
-struct kprobe_site *site_create(unsigned long addr, u32 flags);
-struct kprobe_site *site_find(unsigned long addr);
-struct kprobe_site *site_first_from(unsigned long addr);
-struct kprobe_site *site_next(struct kprobe_site *site);
-struct kprobe_site *site_first_in(unsigned long start, unsigned long end);
-struct kprobe_site *site_next_in(struct kprobe_site *site, unsigned long end);
-void site_set_state(struct kprobe_site *site, enum kprobe_site_state state);
-void site_set_gone(struct kprobe_site *site);
-void site_retire(struct kprobe_site *site);
+void kprobe_sites_init(void);
+int kprobe_site_reserve(unsigned int count);
+struct kprobe_site *kprobe_site_create(unsigned long addr, u32 flags);
+struct kprobe_site *kprobe_site_find(unsigned long addr);
+struct kprobe_site *kprobe_site_first_from(unsigned long addr);
+struct kprobe_site *kprobe_site_next(struct kprobe_site *site);
+struct kprobe_site *kprobe_site_first_in(unsigned long start, unsigned long end);
+struct kprobe_site *kprobe_site_next_in(struct kprobe_site *site, unsigned long end);
+void kprobe_site_set_state(struct kprobe_site *site, enum kprobe_site_state state);
+void kprobe_site_set_gone(struct kprobe_site *site);
+void kprobe_site_retire(struct kprobe_site *site);
 
 /* links.c */
-struct kprobe_site *site_of_probe(struct kprobe *p);
+struct kprobe_site *kprobe_site_of_probe(struct kprobe *p);
 void kprobe_link(struct kprobe *p, struct kprobe_site *site);
 struct kprobe_site *kprobe_unlink(struct kprobe *p);
 bool kprobes_disable_all(struct kprobe *kp);
 void kprobe_change_flag(struct kprobe *p, u32 flag, bool set);
-void site_change_flag(struct kprobe_site *site, u32 flag, bool set);
+void kprobe_site_change_flag(struct kprobe_site *site, u32 flag, bool set);
 
 /* address.c */
 
@@ -168,16 +168,16 @@ int kprobe_check_insn(struct kprobe_address *where, struct kprobe_cursor *cursor
 
 /* text.c */
 const char *kprobe_reserved_for(unsigned long addr);
-void text_forget(unsigned long start, unsigned long end);
+void kprobe_text_forget(unsigned long start, unsigned long end);
 
 /* blacklist.c */
-bool blacklist_contains_parent(unsigned long addr);
+bool kprobe_blacklist_has_parent(unsigned long addr);
 const char *kprobe_blacklisted_by(unsigned long addr);
-int blacklist_add_functions(const unsigned long *function, const unsigned long *end);
-int blacklist_add_section(const void *start, unsigned long size);
-void blacklist_remove(unsigned long start, unsigned long end);
-void blacklist_init(void);
-unsigned long blacklist_next(unsigned long addr, unsigned long *end);
+int kprobe_blacklist_add_functions(const unsigned long *function, const unsigned long *end);
+int kprobe_blacklist_add_section(const void *start, unsigned long size);
+void kprobe_blacklist_remove(unsigned long start, unsigned long end);
+void kprobe_blacklist_init(void);
+unsigned long kprobe_blacklist_next(unsigned long addr, unsigned long *end);
 
 /* ftrace.c */
 #ifdef CONFIG_DYNAMIC_FTRACE
@@ -193,31 +193,31 @@ static inline bool is_ftrace_site(unsigned long addr)
 #endif
 
 #ifdef CONFIG_KPROBES_ON_FTRACE
-int ftrace_arm_sites(struct list_head *batch);
-void ftrace_disarm_sites(struct list_head *batch);
-void ftrace_relax_sites(struct list_head *batch);
-bool ftrace_site_needs_rearm(const struct kprobe_site *site);
+int kprobe_ftrace_arm_sites(struct list_head *batch);
+void kprobe_ftrace_disarm_sites(struct list_head *batch);
+void kprobe_ftrace_release_claims(struct list_head *batch);
+bool kprobe_ftrace_needs_rearm(const struct kprobe_site *site);
 
 /* Does the sysctl kernel.ftrace_enabled keep ftrace from calling anybody? */
-static inline bool ftrace_is_off(void)
+static inline bool kprobe_ftrace_is_off(void)
 {
 	return !READ_ONCE(ftrace_enabled);
 }
 #else
-static inline int ftrace_arm_sites(struct list_head *batch)
+static inline int kprobe_ftrace_arm_sites(struct list_head *batch)
 {
 	return 0;
 }
 
-static inline void ftrace_disarm_sites(struct list_head *batch) { }
-static inline void ftrace_relax_sites(struct list_head *batch) { }
+static inline void kprobe_ftrace_disarm_sites(struct list_head *batch) { }
+static inline void kprobe_ftrace_release_claims(struct list_head *batch) { }
 
-static inline bool ftrace_site_needs_rearm(const struct kprobe_site *site)
+static inline bool kprobe_ftrace_needs_rearm(const struct kprobe_site *site)
 {
 	return false;
 }
 
-static inline bool ftrace_is_off(void)
+static inline bool kprobe_ftrace_is_off(void)
 {
 	return false;
 }
@@ -230,34 +230,34 @@ static inline int arch_prepare_kprobe_ftrace(struct kprobe *p)
 
 /* optimizer.c */
 #ifdef CONFIG_OPTPROBES
-void optimizer_consider(struct kprobe_site *site);
-void optimizer_neighbours_left(struct list_head *batch);
-void optimizer_site_left(unsigned long addr);
-void unoptimize_sites(struct list_head *batch);
-void disarm_jumps(struct list_head *batch, struct list_head *restored);
-void unoptimize_unsuitable(struct list_head *batch);
-void unoptimize_around(struct list_head *batch);
-void optimizer_wait_bounded(void);
-void optimizer_show_reasons(struct seq_file *m);
-const char *optimizer_no_jump(const struct kprobe_site *site);
-bool optimizer_try_jump(struct kprobe_site *site, const char **no_jump);
+void kprobe_optimizer_consider(struct kprobe_site *site);
+void kprobe_optimizer_retry_around(struct list_head *batch);
+void kprobe_optimizer_retry_near(unsigned long addr);
+void kprobe_unoptimize(struct list_head *batch);
+void kprobe_disarm_jumps(struct list_head *batch, struct list_head *restored);
+void kprobe_unoptimize_unsuitable(struct list_head *batch);
+void kprobe_unoptimize_around(struct list_head *batch);
+void kprobe_optimizer_wait_bounded(void);
+void kprobe_optimizer_show_reasons(struct seq_file *m);
+const char *kprobe_no_jump_reason(const struct kprobe_site *site);
+bool kprobe_try_jump(struct kprobe_site *site, const char **no_jump);
 #else
-static inline void optimizer_consider(struct kprobe_site *site) { }
-static inline void optimizer_neighbours_left(struct list_head *batch) { }
-static inline void optimizer_site_left(unsigned long addr) { }
-static inline void unoptimize_sites(struct list_head *batch) { }
-static inline void disarm_jumps(struct list_head *batch, struct list_head *restored) { }
-static inline void unoptimize_unsuitable(struct list_head *batch) { }
-static inline void unoptimize_around(struct list_head *batch) { }
-static inline void optimizer_wait_bounded(void) { }
-static inline void optimizer_show_reasons(struct seq_file *m) { }
+static inline void kprobe_optimizer_consider(struct kprobe_site *site) { }
+static inline void kprobe_optimizer_retry_around(struct list_head *batch) { }
+static inline void kprobe_optimizer_retry_near(unsigned long addr) { }
+static inline void kprobe_unoptimize(struct list_head *batch) { }
+static inline void kprobe_disarm_jumps(struct list_head *batch, struct list_head *restored) { }
+static inline void kprobe_unoptimize_unsuitable(struct list_head *batch) { }
+static inline void kprobe_unoptimize_around(struct list_head *batch) { }
+static inline void kprobe_optimizer_wait_bounded(void) { }
+static inline void kprobe_optimizer_show_reasons(struct seq_file *m) { }
 
-static inline const char *optimizer_no_jump(const struct kprobe_site *site)
+static inline const char *kprobe_no_jump_reason(const struct kprobe_site *site)
 {
 	return "unsupported";
 }
 
-static inline bool optimizer_try_jump(struct kprobe_site *site, const char **no_jump)
+static inline bool kprobe_try_jump(struct kprobe_site *site, const char **no_jump)
 {
 	*no_jump = "unsupported";
 	return true;
@@ -322,15 +322,15 @@ static inline int jprobe_check(struct kprobe *p, struct kprobe_address *where)
 
 /* module.c */
 #ifdef CONFIG_MODULES
-int module_check_text(unsigned long addr);
-bool module_text_tables(unsigned long addr, struct kprobe_text *tables);
+int kprobe_module_check_text(unsigned long addr);
+bool kprobe_module_text_tables(unsigned long addr, struct kprobe_text *tables);
 #else
-static inline int module_check_text(unsigned long addr)
+static inline int kprobe_module_check_text(unsigned long addr)
 {
 	return -EINVAL;
 }
 
-static inline bool module_text_tables(unsigned long addr, struct kprobe_text *tables)
+static inline bool kprobe_module_text_tables(unsigned long addr, struct kprobe_text *tables)
 {
 	return false;
 }
@@ -363,8 +363,8 @@ extern struct dentry *kprobes_debugfs;	/* the directory */
 void *kprobe_shown_addr(const struct file *file, unsigned long addr);
 
 /* refusals.c */
-int refusals_add(const struct kprobe *p, int err, const char *why);
-const char *refusal_reason(int err, const char *why);
+int kprobe_refusals_add(const struct kprobe *p, int err, const char *why);
+const char *kprobe_refusal_reason(int err, const char *why);
 
 /* apply.c */
 int kprobes_apply(struct list_head *batch, bool may_arm);

@@ -79,13 +79,13 @@ static __always_inline struct kprobe_site *site_in_list_of(struct kprobe *p)
 }
 
 /*
- * site_of_probe() - Find the site at which a probe is registered
+ * kprobe_site_of_probe() - Find the site at which a probe is registered
  * @p: The probe. Its @addr may have changed since it was registered.
  *
  * Context: Process context, kprobe_mutex held.
  * Return: The site, or NULL.
  */
-struct kprobe_site * __kprobes site_of_probe(struct kprobe *p)
+struct kprobe_site * __kprobes kprobe_site_of_probe(struct kprobe *p)
 {
 	lockdep_assert_held(&kprobe_mutex);
 	guard(kprobe_links)();
@@ -176,8 +176,8 @@ void __kprobes kprobe_change_flag(struct kprobe *p, u32 flag, bool set)
 	kprobe_set_flag(p, flag, set);
 }
 
-/* site_change_flag() - Set or clear a flag, KPROBE_FLAG_*, of a site and of its probes */
-void __kprobes site_change_flag(struct kprobe_site *site, u32 flag, bool set)
+/* kprobe_site_change_flag() - Set or clear a flag, KPROBE_FLAG_*, of a site and of its probes */
+void __kprobes kprobe_site_change_flag(struct kprobe_site *site, u32 flag, bool set)
 {
 	struct kprobe *p;
 

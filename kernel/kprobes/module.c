@@ -34,14 +34,14 @@ static void *known_text_at(unsigned long addr, struct module **mod)
 }
 
 /**
- * module_check_text() - Check that an address is in text of a module that stays
+ * kprobe_module_check_text() - Check that an address is in text of a module that stays
  * @addr: The address.
  *
  * Context: Process context, kprobe_mutex held.
  * Return: 0; -EINVAL if it is in no module's text; -ENOENT if the module is not yet
  *	ready to be probed or is being unloaded, or its init text is about to be freed.
  */
-int module_check_text(unsigned long addr)
+int kprobe_module_check_text(unsigned long addr)
 {
 	struct module *mod;
 	void *entry = known_text_at(addr, &mod);
@@ -82,7 +82,7 @@ static void module_bugs(struct kprobe_text *tables, const struct module *mod) { 
 #endif
 
 /**
- * module_text_tables() - Fill in the tables of a module
+ * kprobe_module_text_tables() - Fill in the tables of a module
  * @addr: An address in its text.
  * @tables: The result.
  *
@@ -92,7 +92,7 @@ static void module_bugs(struct kprobe_text *tables, const struct module *mod) { 
  * Context: Process context, kprobe_mutex held.
  * Return: true if there is a module whose tables are complete.
  */
-bool module_text_tables(unsigned long addr, struct kprobe_text *tables)
+bool kprobe_module_text_tables(unsigned long addr, struct kprobe_text *tables)
 {
 	struct module *mod;
 	void *entry = known_text_at(addr, &mod);
@@ -137,10 +137,10 @@ static void module_forget_text(const struct module *mod, enum mod_mem_type type)
 /* Without its whole blacklist, a module must not be probed. */
 static void module_come(struct module *mod)
 {
-	if (blacklist_add_functions(mod->kprobe_blacklist,
-				    mod->kprobe_blacklist + mod->num_kprobe_blacklist) ||
-	    blacklist_add_section(mod->kprobes_text_start, mod->kprobes_text_size) ||
-	    blacklist_add_section(mod->noinstr_text_start, mod->noinstr_text_size) ||
+	if (kprobe_blacklist_add_functions(mod->kprobe_blacklist,
+					   mod->kprobe_blacklist + mod->num_kprobe_blacklist) ||
+	    kprobe_blacklist_add_section(mod->kprobes_text_start, mod->kprobes_text_size) ||
+	    kprobe_blacklist_add_section(mod->noinstr_text_start, mod->noinstr_text_size) ||
 	    module_add_text(mod, MOD_TEXT) || module_add_text(mod, MOD_INIT_TEXT))
 		pr_warn("no memory to probe all text of module %s: load it again to probe it\n",
 			mod->name);
@@ -160,8 +160,8 @@ static void module_complete_tables(struct module *mod)
 	if (start == end || !mtree_load(&known_text, start) ||
 	    mtree_store_range(&known_text, start, end - 1, mod, GFP_KERNEL))
 		return;
-	for (site = site_first_in(start, end); site; site = site_next_in(site, end))
-		optimizer_consider(site);
+	for (site = kprobe_site_first_in(start, end); site; site = kprobe_site_next_in(site, end))
+		kprobe_optimizer_consider(site);
 }
 
 static int kprobes_module_notify(struct notifier_block *nb, unsigned long state, void *data)
@@ -179,7 +179,8 @@ static int kprobes_module_notify(struct notifier_block *nb, unsigned long state,
 	case MODULE_STATE_GOING:
 		module_forget_text(mod, MOD_INIT_TEXT);
 		module_forget_text(mod, MOD_TEXT);
-		text_forget(module_text_start(mod, MOD_TEXT), module_text_end(mod, MOD_TEXT));
+		kprobe_text_forget(module_text_start(mod, MOD_TEXT),
+				   module_text_end(mod, MOD_TEXT));
 		break;
 	}
 	return NOTIFY_DONE;

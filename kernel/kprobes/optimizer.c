@@ -152,7 +152,8 @@ static bool has_armed_neighbour(struct kprobe_site *site)
 	unsigned long start = site_addr(site) + 1, end = start + MAX_OPTIMIZED_LENGTH;
 	struct kprobe_site *other;
 
-	for (other = site_first_in(start, end); other; other = site_next_in(other, end))
+	other = kprobe_site_first_in(start, end);
+	for (; other; other = kprobe_site_next_in(other, end))
 		if (site_is_armed(other) &&
 		    arch_within_optimized_kprobe(&site->op, other->kp.addr))
 			return true;
@@ -187,12 +188,12 @@ static void optimizer_kick(void)
 }
 
 /**
- * optimizer_consider() - Make a site a candidate for a jump
+ * kprobe_optimizer_consider() - Make a site a candidate for a jump
  * @site: The site.
  *
  * Context: Process context, kprobe_mutex held.
  */
-void optimizer_consider(struct kprobe_site *site)
+void kprobe_optimizer_consider(struct kprobe_site *site)
 {
 	lockdep_assert_held(&kprobe_mutex);
 	if (!optimizer.allowed || !site_stays_breakpoint(site))
@@ -323,7 +324,7 @@ static bool optimizer_start_some(void)
 	list_for_each_entry_safe(site, next, &prepared, batch) {
 		list_del_init(&site->batch);
 		arch_use_detour(&site->op, true);
-		site_set_state(site, SITE_OPTIMIZING);
+		kprobe_site_set_state(site, SITE_OPTIMIZING);
 		list_add_tail(&site->op.list, &optimizer.optimizing);
 	}
 	return true;
@@ -352,7 +353,7 @@ static void sites_recheck(struct list_head *ops)
 			continue;
 		site = site_of_op(op);
 		arch_use_detour(op, false);
-		site_set_state(site, SITE_ARMED);
+		kprobe_site_set_state(site, SITE_ARMED);
 		site_refuse_jump(site, unfit);
 	}
 }
@@ -379,8 +380,8 @@ static bool optimizer_finish_some(void)
 	guard(mutex)(&text_mutex);
 	sites_recheck(&few);
 	list_for_each_entry(op, &few, list) {
-		site_set_state(site_of_op(op), SITE_JUMP);
-		site_change_flag(site_of_op(op), KPROBE_FLAG_OPTIMIZED, true);
+		kprobe_site_set_state(site_of_op(op), SITE_JUMP);
+		kprobe_site_change_flag(site_of_op(op), KPROBE_FLAG_OPTIMIZED, true);
 	}
 	arch_optimize_kprobes(&few);
 	return true;
@@ -452,8 +453,8 @@ static void sites_leave_detours(struct list_head *ops, enum kprobe_site_state st
 		if (!site_has_detour(site))
 			continue;
 		arch_use_detour(op, false);
-		site_change_flag(site, KPROBE_FLAG_OPTIMIZED, false);
-		site_set_state(site, state);
+		kprobe_site_change_flag(site, KPROBE_FLAG_OPTIMIZED, false);
+		kprobe_site_set_state(site, state);
 	}
 }
 
@@ -481,13 +482,13 @@ static bool site_is_listed(const struct kprobe_site *site)
 }
 
 /**
- * unoptimize_sites() - Replace jumps by breakpoints, and cancel optimisations
+ * kprobe_unoptimize() - Replace jumps by breakpoints, and cancel optimisations
  * @batch: The sites, linked by their @batch. A site without a detour only leaves the
  *	optimiser's lists.
  *
  * Context: Process context, kprobe_mutex held.
  */
-void unoptimize_sites(struct list_head *batch)
+void kprobe_unoptimize(struct list_head *batch)
 {
 	struct kprobe_site *site;
 	LIST_HEAD(ops);
@@ -500,13 +501,13 @@ void unoptimize_sites(struct list_head *batch)
 }
 
 /**
- * disarm_jumps() - Restore the text where there are jumps
+ * kprobe_disarm_jumps() - Restore the text where there are jumps
  * @batch: The sites, linked by their @batch. Sites with a jump are removed from it.
  * @restored: Receives these sites, disarmed.
  *
  * Context: Process context, kprobe_mutex held.
  */
-void disarm_jumps(struct list_head *batch, struct list_head *restored)
+void kprobe_disarm_jumps(struct list_head *batch, struct list_head *restored)
 {
 	struct kprobe_site *site, *next;
 	LIST_HEAD(jumps);
@@ -524,12 +525,12 @@ void disarm_jumps(struct list_head *batch, struct list_head *restored)
 }
 
 /**
- * unoptimize_unsuitable() - Unoptimise sites whose detour no longer suits their probes
+ * kprobe_unoptimize_unsuitable() - Unoptimise sites whose detour no longer suits their probes
  * @batch: The sites.
  *
  * Context: Process context, kprobe_mutex held.
  */
-void unoptimize_unsuitable(struct list_head *batch)
+void kprobe_unoptimize_unsuitable(struct list_head *batch)
 {
 	struct kprobe_site *site;
 	LIST_HEAD(ops);
@@ -547,19 +548,19 @@ static unsigned long lowest_jump_to(unsigned long addr)
 }
 
 /**
- * unoptimize_around() - Remove the jumps that displace the instructions of sites
+ * kprobe_unoptimize_around() - Remove the jumps that displace the instructions of sites
  * @batch: The sites, which are about to be armed.
  *
  * Context: Process context, kprobe_mutex held.
  */
-void unoptimize_around(struct list_head *batch)
+void kprobe_unoptimize_around(struct list_head *batch)
 {
 	struct kprobe_site *site, *other;
 	LIST_HEAD(ops);
 
 	list_for_each_entry(site, batch, batch) {
-		other = site_first_in(lowest_jump_to(site_addr(site)), site_addr(site));
-		for (; other; other = site_next_in(other, site_addr(site))) {
+		other = kprobe_site_first_in(lowest_jump_to(site_addr(site)), site_addr(site));
+		for (; other; other = kprobe_site_next_in(other, site_addr(site))) {
 			if (!site_has_detour(other) ||
 			    !arch_within_optimized_kprobe(&other->op, site->kp.addr))
 				continue;
@@ -571,39 +572,39 @@ void unoptimize_around(struct list_head *batch)
 }
 
 /**
- * optimizer_neighbours_left() - Reconsider sites that a disarmed neighbour had blocked
+ * kprobe_optimizer_retry_around() - Reconsider sites that a disarmed neighbour had blocked
  * @batch: The neighbours, no longer armed.
  *
  * Context: Process context, kprobe_mutex held.
  */
-void optimizer_neighbours_left(struct list_head *batch)
+void kprobe_optimizer_retry_around(struct list_head *batch)
 {
 	struct kprobe_site *site, *other;
 
 	list_for_each_entry(site, batch, batch) {
-		other = site_first_in(lowest_jump_to(site_addr(site)), site_addr(site));
-		for (; other; other = site_next_in(other, site_addr(site)))
+		other = kprobe_site_first_in(lowest_jump_to(site_addr(site)), site_addr(site));
+		for (; other; other = kprobe_site_next_in(other, site_addr(site)))
 			if (other->unfit == -EEXIST)
-				optimizer_consider(other);
+				kprobe_optimizer_consider(other);
 	}
 }
 
 /**
- * optimizer_site_left() - Reconsider sites that may have lacked what another one used
+ * kprobe_optimizer_retry_near() - Reconsider sites that may have lacked what another one used
  * @addr: The address of the site that is being freed.
  *
  * For an architecture whose jumps need more than the text that they displace.
  *
  * Context: Process context, kprobe_mutex held.
  */
-void optimizer_site_left(unsigned long addr)
+void kprobe_optimizer_retry_near(unsigned long addr)
 {
 	unsigned long end = addr + KPROBE_JUMP_REACH;
-	struct kprobe_site *site = site_first_in(addr - KPROBE_JUMP_REACH, end);
+	struct kprobe_site *site = kprobe_site_first_in(addr - KPROBE_JUMP_REACH, end);
 
-	for (; site; site = site_next_in(site, end))
+	for (; site; site = kprobe_site_next_in(site, end))
 		if (site->unfit && site->unfit != -EEXIST)
-			optimizer_consider(site);
+			kprobe_optimizer_consider(site);
 }
 
 /* --------------------------------------------- waiting, statistics, knob */
@@ -622,8 +623,8 @@ void wait_for_kprobe_optimizer(void)
 }
 EXPORT_SYMBOL_IF_KUNIT(wait_for_kprobe_optimizer);
 
-/* optimizer_wait_bounded() - Wait for the optimiser, killable, at most 10 seconds */
-void optimizer_wait_bounded(void)
+/* kprobe_optimizer_wait_bounded() - Wait for the optimiser, killable, at most 10 seconds */
+void kprobe_optimizer_wait_bounded(void)
 {
 	if (!READ_ONCE(optimizer.busy))
 		return;
@@ -668,13 +669,13 @@ static unsigned int unfit_reason(int unfit)
 }
 
 /**
- * optimizer_no_jump() - Say why an armed site has no jump
+ * kprobe_no_jump_reason() - Say why an armed site has no jump
  * @site: The site.
  *
  * Context: Process context, kprobe_mutex held.
  * Return: The reason, as in debugfs; NULL if there is a jump, or will be soon.
  */
-const char *optimizer_no_jump(const struct kprobe_site *site)
+const char *kprobe_no_jump_reason(const struct kprobe_site *site)
 {
 	lockdep_assert_held(&kprobe_mutex);
 	if (site_has_detour(site))
@@ -683,14 +684,14 @@ const char *optimizer_no_jump(const struct kprobe_site *site)
 }
 
 /**
- * optimizer_try_jump() - Find out if a site that is not armed could have a jump
+ * kprobe_try_jump() - Find out if a site that is not armed could have a jump
  * @site: The site.
  * @no_jump: Set to the reason if it could not, as in debugfs; otherwise to NULL.
  *
  * Context: Process context, kprobe_mutex held. May sleep.
  * Return: false if the text must be analysed further: call again, after others had the mutex.
  */
-bool optimizer_try_jump(struct kprobe_site *site, const char **no_jump)
+bool kprobe_try_jump(struct kprobe_site *site, const char **no_jump)
 {
 	bool has_detour = arch_prepared_optinsn(&site->op.optinsn);
 	int unfit;
@@ -721,18 +722,18 @@ bool optimizer_try_jump(struct kprobe_site *site, const char **no_jump)
 }
 
 /**
- * optimizer_show_reasons() - Show why sites have breakpoints and not jumps
+ * kprobe_optimizer_show_reasons() - Show why sites have breakpoints and not jumps
  * @m: Receives one line for each reason.
  *
  * Context: Process context, kprobe_mutex held.
  */
-void optimizer_show_reasons(struct seq_file *m)
+void kprobe_optimizer_show_reasons(struct seq_file *m)
 {
 	unsigned long count[ARRAY_SIZE(reasons)] = { }, switched_off = 0;
 	struct kprobe_site *site;
 
 	lockdep_assert_held(&kprobe_mutex);
-	for (site = site_first_from(0); site; site = site_next(site)) {
+	for (site = kprobe_site_first_from(0); site; site = kprobe_site_next(site)) {
 		if (!site_stays_breakpoint(site))
 			continue;
 		if (optimizer.allowed)
@@ -751,9 +752,9 @@ static void optimizer_reconsider_all(void)
 	struct kprobe_site *site;
 	LIST_HEAD(ops);
 
-	for (site = site_first_from(0); site; site = site_next(site)) {
+	for (site = kprobe_site_first_from(0); site; site = kprobe_site_next(site)) {
 		if (optimizer.allowed)
-			optimizer_consider(site);
+			kprobe_optimizer_consider(site);
 		else if (site_has_detour(site) || site_is_listed(site))
 			list_move_tail(&site->op.list, &ops);
 	}

@@ -41,8 +41,8 @@ static DECLARE_KFIFO(refusals, struct refusal, REFUSALS);
  */
 static DEFINE_RAW_SPINLOCK(refusals_lock);
 
-/* refusal_reason() - What to say of an error. A check may have said @why. */
-const char *refusal_reason(int err, const char *why)
+/* kprobe_refusal_reason() - What to say of an error. A check may have said @why. */
+const char *kprobe_refusal_reason(int err, const char *why)
 {
 	if (why)
 		return why;
@@ -65,7 +65,7 @@ const char *refusal_reason(int err, const char *why)
 }
 
 /**
- * refusals_add() - Keep a refused registration for debugfs
+ * kprobe_refusals_add() - Keep a refused registration for debugfs
  * @p: The probe, as its caller gave it, or NULL.
  * @err: The error.
  * @why: The reason, a string that is never freed, or NULL if @err says it.
@@ -73,7 +73,7 @@ const char *refusal_reason(int err, const char *why)
  * Context: Any.
  * Return: @err.
  */
-int refusals_add(const struct kprobe *p, int err, const char *why)
+int kprobe_refusals_add(const struct kprobe *p, int err, const char *why)
 {
 	struct refusal refusal = {
 		.when	= local_clock(),
@@ -81,7 +81,7 @@ int refusals_add(const struct kprobe *p, int err, const char *why)
 		.addr	= p ? (unsigned long)p->addr : 0,
 		.offset	= p ? p->offset : 0,
 		.err	= err,
-		.why	= refusal_reason(err, why),
+		.why	= kprobe_refusal_reason(err, why),
 	};
 
 	strscpy(refusal.comm, current->comm);

@@ -35,8 +35,8 @@
 #define TABLE_SLOTS_PER_SITE	3
 
 /* For empty slots, and for slots of erased sites. No text is at their addresses. */
-struct kprobe kprobe_nobody = {
-	.addr = (kprobe_opcode_t *)&kprobe_nobody,
+struct kprobe kprobe_no_site = {
+	.addr = (kprobe_opcode_t *)&kprobe_no_site,
 };
 
 static struct kprobe tombstone = {
@@ -48,9 +48,9 @@ static struct kprobe_table empty_table = {
 	.shift = BITS_PER_LONG - 1,
 	.mask = 1,
 	.slot = {
-		RCU_INITIALIZER(&kprobe_nobody),
-		RCU_INITIALIZER(&kprobe_nobody),
-		RCU_INITIALIZER(&kprobe_nobody),
+		RCU_INITIALIZER(&kprobe_no_site),
+		RCU_INITIALIZER(&kprobe_no_site),
+		RCU_INITIALIZER(&kprobe_no_site),
 	},
 };
 
@@ -61,8 +61,8 @@ static struct rb_root site_tree = RB_ROOT;
 /* Of whole sites, and of those that end after @kp. */
 static struct kmem_cache *site_cache __ro_after_init, *ftrace_site_cache __ro_after_init;
 
-/* sites_init() - Prepare for the first site */
-void __init sites_init(void)
+/* kprobe_sites_init() - Prepare for the first site */
+void __init kprobe_sites_init(void)
 {
 	site_cache = KMEM_CACHE(kprobe_site, SLAB_PANIC);
 	ftrace_site_cache = kmem_cache_create("kprobe_ftrace_site",
@@ -94,7 +94,7 @@ noinstr struct kprobe *kprobe_find_further(const struct kprobe_table *table, uns
 		kp = rcu_dereference_raw(table->slot[i & table->mask]);
 		if (kp->addr == addr)
 			return kp;
-		if (kp == &kprobe_nobody)
+		if (kp == &kprobe_no_site)
 			return NULL;
 	}
 }
@@ -118,7 +118,7 @@ static void table_set(struct kprobe_table *table, unsigned int i, struct kprobe 
 
 static bool is_site_entry(const struct kprobe *entry)
 {
-	return entry != &kprobe_nobody && entry != &tombstone;
+	return entry != &kprobe_no_site && entry != &tombstone;
 }
 
 /*
@@ -133,7 +133,7 @@ static void site_table_insert(struct kprobe_table *table, struct kprobe *kp)
 
 	while (is_site_entry(table_entry(table, i)))
 		i = (i + 1) & table->mask;
-	if (table_entry(table, i) == &kprobe_nobody)
+	if (table_entry(table, i) == &kprobe_no_site)
 		table->filled++;
 	table->live++;
 	for (; i != first; i = before) {
@@ -184,7 +184,7 @@ static int site_table_resize(unsigned int sites)
 	new->filled = 0;
 	new->live = 0;
 	for (unsigned long i = 0; i <= size; i++)
-		RCU_INIT_POINTER(new->slot[i], &kprobe_nobody);
+		RCU_INIT_POINTER(new->slot[i], &kprobe_no_site);
 	for (unsigned int i = 0; i <= old->mask; i++)
 		if (is_site_entry(table_entry(old, i)))
 			site_table_insert(new, table_entry(old, i));
@@ -196,8 +196,8 @@ static int site_table_resize(unsigned int sites)
 	return 0;
 }
 
-/* site_reserve() - Make room in the hash for @count more sites; returns 0, or -ENOMEM */
-int site_reserve(unsigned int count)
+/* kprobe_site_reserve() - Make room in the hash for @count more sites; returns 0, or -ENOMEM */
+int kprobe_site_reserve(unsigned int count)
 {
 	struct kprobe_table *table = table_locked();
 
@@ -222,8 +222,8 @@ static bool site_precedes(struct rb_node *a, const struct rb_node *b)
 	       site_addr(rb_entry(b, struct kprobe_site, node));
 }
 
-/* site_first_from() - The site with the lowest address from @addr on, or NULL */
-struct kprobe_site *site_first_from(unsigned long addr)
+/* kprobe_site_first_from() - The site with the lowest address from @addr on, or NULL */
+struct kprobe_site *kprobe_site_first_from(unsigned long addr)
 {
 	struct kprobe_site *site, *found = NULL;
 	struct rb_node *node = site_tree.rb_node;
@@ -241,8 +241,8 @@ struct kprobe_site *site_first_from(unsigned long addr)
 	return found;
 }
 
-/* site_next() - The site after @site in address order, or NULL */
-struct kprobe_site *site_next(struct kprobe_site *site)
+/* kprobe_site_next() - The site after @site in address order, or NULL */
+struct kprobe_site *kprobe_site_next(struct kprobe_site *site)
 {
 	lockdep_assert_held(&kprobe_mutex);
 	return rb_entry_safe(rb_next(&site->node), struct kprobe_site, node);
@@ -253,20 +253,20 @@ static struct kprobe_site *site_if_below(struct kprobe_site *site, unsigned long
 	return site && site_addr(site) < end ? site : NULL;
 }
 
-/* site_first_in() - The site with the lowest address in [@start, @end), or NULL */
-struct kprobe_site *site_first_in(unsigned long start, unsigned long end)
+/* kprobe_site_first_in() - The site with the lowest address in [@start, @end), or NULL */
+struct kprobe_site *kprobe_site_first_in(unsigned long start, unsigned long end)
 {
-	return site_if_below(site_first_from(start), end);
+	return site_if_below(kprobe_site_first_from(start), end);
 }
 
-/* site_next_in() - The site after @site, if it is below @end, or NULL */
-struct kprobe_site *site_next_in(struct kprobe_site *site, unsigned long end)
+/* kprobe_site_next_in() - The site after @site, if it is below @end, or NULL */
+struct kprobe_site *kprobe_site_next_in(struct kprobe_site *site, unsigned long end)
 {
-	return site_if_below(site_next(site), end);
+	return site_if_below(kprobe_site_next(site), end);
 }
 
-/* site_find() - The site at @addr that is not gone, or NULL */
-struct kprobe_site *site_find(unsigned long addr)
+/* kprobe_site_find() - The site at @addr that is not gone, or NULL */
+struct kprobe_site *kprobe_site_find(unsigned long addr)
 {
 	struct kprobe *kp;
 
@@ -318,7 +318,7 @@ static void site_free_later(struct kprobe_site *site)
 DEFINE_FREE(site, struct kprobe_site *, site_free_later(_T))
 
 /**
- * site_create() - Prepare a site and add it to the indexes
+ * kprobe_site_create() - Prepare a site and add it to the indexes
  * @addr: The address, which has been checked.
  * @flags: KPROBE_FLAG_FTRACE and KPROBE_FLAG_ON_FUNC_ENTRY, as they apply.
  *
@@ -327,7 +327,7 @@ DEFINE_FREE(site, struct kprobe_site *, site_free_later(_T))
  * Return: The site, in state SITE_DISARMED, or an error of the architecture: -ENOMEM,
  *	-EILSEQ if there is no instruction, -EOPNOTSUPP if it cannot be probed, -EINVAL.
  */
-struct kprobe_site *site_create(unsigned long addr, u32 flags)
+struct kprobe_site *kprobe_site_create(unsigned long addr, u32 flags)
 {
 	bool traced = flags & KPROBE_FLAG_FTRACE;
 	struct kprobe_site *site __free(site) =
@@ -371,7 +371,7 @@ static const u8 site_transitions[] = {
 };
 
 /*
- * site_set_state() - Change a site's state; no other function does
+ * kprobe_site_set_state() - Change a site's state; no other function does
  *
  *	DISARMED <-> ARMED
  *	ARMED -> OPTIMIZING -> JUMP -> ARMED, DISARMED
@@ -380,7 +380,7 @@ static const u8 site_transitions[] = {
  *	DYING -> ARMED, DISARMED
  *	any but OPTIMIZING, JUMP -> GONE -> freed, when its last probe has left
  */
-void site_set_state(struct kprobe_site *site, enum kprobe_site_state state)
+void kprobe_site_set_state(struct kprobe_site *site, enum kprobe_site_state state)
 {
 	lockdep_assert_held(&kprobe_mutex);
 	WARN_ON_ONCE(!(site_transitions[site->state] & BIT(state)));
@@ -405,21 +405,21 @@ static const bool slots_outlive_text;
 #endif
 
 /*
- * site_set_gone() - Mark a disarmed site gone before its text is freed
+ * kprobe_site_set_gone() - Mark a disarmed site gone before its text is freed
  *
  * Other text may be loaded at the address later, so the site leaves the hash. It stays
  * in the ordered index while a probe is there. A task may still be preempted in its
  * slots: an async function of the module, or a task that was preempted on return from
  * a handler.
  */
-void site_set_gone(struct kprobe_site *site)
+void kprobe_site_set_gone(struct kprobe_site *site)
 {
 	site_table_erase(table_locked(), &site->kp);
-	site_set_state(site, SITE_GONE);
-	site_change_flag(site, KPROBE_FLAG_GONE, true);
+	kprobe_site_set_state(site, SITE_GONE);
+	kprobe_site_change_flag(site, KPROBE_FLAG_GONE, true);
 	if (!slots_outlive_text)
 		site_remove_slots(site);
-	site_retire(site);
+	kprobe_site_retire(site);
 }
 
 /*
@@ -449,7 +449,7 @@ static bool sites_free_some(struct list_head *batch)
 		if (site->state != SITE_GONE)
 			site_table_erase(table_locked(), &site->kp);
 		rb_erase(&site->node, &site_tree);
-		optimizer_site_left(site_addr(site));
+		kprobe_optimizer_retry_near(site_addr(site));
 		list_add(&site->retired, &unlinked_sites);
 	}
 	site_table_shrink();
@@ -476,14 +476,14 @@ static void sites_reap_work(struct work_struct *work)
 }
 
 /*
- * site_retire() - Free a site when no task can be in its slots
+ * kprobe_site_retire() - Free a site when no task can be in its slots
  *
  * No hit reaches it: it is disarmed and has no probes, or is gone.
  */
-void site_retire(struct kprobe_site *site)
+void kprobe_site_retire(struct kprobe_site *site)
 {
 	if (site->state == SITE_DISARMED)
-		site_set_state(site, SITE_DYING);
+		kprobe_site_set_state(site, SITE_DYING);
 	if (!list_empty(&site->retired))
 		return;
 	list_add_tail(&site->retired, &retired_sites);

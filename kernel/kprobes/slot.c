@@ -169,26 +169,26 @@ static struct kprobe *slot_owner(unsigned long addr, bool detours)
 }
 
 /**
- * get_insn_slot_for() - Allocate a slot
+ * kprobe_get_insn_slot() - Allocate a slot
  * @owner: The owner that kprobe_slot_owner() returns for it.
  *
  * Context: Process context, kprobe_mutex held.
  * Return: The slot, or NULL.
  */
-kprobe_opcode_t *get_insn_slot_for(struct kprobe *owner)
+kprobe_opcode_t *kprobe_get_insn_slot(struct kprobe *owner)
 {
 	return slot_alloc(&insn_slots, owner);
 }
 
-/* get_insn_slot() - get_insn_slot_for(), without an owner */
+/* get_insn_slot() - kprobe_get_insn_slot(), without an owner */
 kprobe_opcode_t *get_insn_slot(void)
 {
-	return get_insn_slot_for(NULL);
+	return kprobe_get_insn_slot(NULL);
 }
 
 /**
  * free_insn_slot() - Free a slot
- * @slot: The slot. No task may be in it: see site_retire().
+ * @slot: The slot. No task may be in it: see kprobe_site_retire().
  * @dirty: Ignored.
  *
  * Context: Process context, kprobe_mutex held.
@@ -264,14 +264,14 @@ static int __init optinsn_slots_init(void)
 early_initcall(optinsn_slots_init);
 
 /**
- * get_sized_optinsn_slot_for() - Allocate a slot for a detour, or for a part of one
+ * kprobe_get_optinsn_slot() - Allocate a slot for a detour, or for a part of one
  * @owner: The owner that kprobe_optinsn_slot_owner() returns for it.
  * @size: The number of units that it needs, at most the last of KPROBE_OPTINSN_SIZES.
  *
- * Context: See get_insn_slot_for().
+ * Context: See kprobe_get_insn_slot().
  * Return: The slot, or NULL.
  */
-kprobe_opcode_t *get_sized_optinsn_slot_for(struct kprobe *owner, unsigned int size)
+kprobe_opcode_t *kprobe_get_optinsn_slot(struct kprobe *owner, unsigned int size)
 {
 	for (unsigned int i = 0; i < ARRAY_SIZE(optinsn_slots); i++)
 		if (size * sizeof(kprobe_opcode_t) <= optinsn_slots[i].slot_bytes)
@@ -283,7 +283,7 @@ kprobe_opcode_t *get_sized_optinsn_slot_for(struct kprobe *owner, unsigned int s
 /* get_optinsn_slot() - Allocate a slot of MAX_OPTINSN_SIZE units without an owner */
 kprobe_opcode_t *get_optinsn_slot(void)
 {
-	return get_sized_optinsn_slot_for(NULL, MAX_OPTINSN_SIZE);
+	return kprobe_get_optinsn_slot(NULL, MAX_OPTINSN_SIZE);
 }
 
 /* free_optinsn_slot() - Free a slot of a detour, as free_insn_slot() does with others */

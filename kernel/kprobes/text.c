@@ -114,7 +114,7 @@ static bool core_text_tables(struct kprobe_text *text)
 }
 
 /**
- * text_walk_tables() - Visit all instructions of a text that its tables list
+ * kprobe_text_walk_tables() - Visit all instructions of a text that its tables list
  * @text: The text.
  * @visit: Called for each instruction that is in the text, with its table, its address, and the
  *	target of a jump label, also while it is a NOP. The tables also list instructions of
@@ -123,7 +123,7 @@ static bool core_text_tables(struct kprobe_text *text)
  *
  * Context: Process context, kprobe_mutex held.
  */
-void text_walk_tables(const struct kprobe_text *text, text_visit_fn visit, void *data)
+void kprobe_text_walk_tables(const struct kprobe_text *text, text_visit_fn visit, void *data)
 {
 	walk_jump_labels(text, visit, data);
 	walk_static_calls(text, visit, data);
@@ -150,13 +150,13 @@ static int reserved_cmp(const void *a, const void *b)
 
 static int text_find_reserved(struct kprobe_text *text)
 {
-	text_walk_tables(text, text_add_reserved, text);
+	kprobe_text_walk_tables(text, text_add_reserved, text);
 	text->reserved = kvmalloc_array(text->nr_reserved + 1, sizeof(*text->reserved),
 					GFP_KERNEL | __GFP_NOWARN);
 	if (!text->reserved)
 		return -ENOMEM;
 	text->nr_reserved = 0;
-	text_walk_tables(text, text_add_reserved, text);
+	kprobe_text_walk_tables(text, text_add_reserved, text);
 	sort(text->reserved, text->nr_reserved, sizeof(*text->reserved), reserved_cmp, NULL);
 	return 0;
 }
@@ -179,7 +179,8 @@ static struct kprobe_text *text_create(unsigned long addr)
 
 	if (!text)
 		return ERR_PTR(-ENOMEM);
-	if (!(__is_kernel_text(addr) ? core_text_tables(text) : module_text_tables(addr, text)))
+	if (!(__is_kernel_text(addr) ? core_text_tables(text) :
+				       kprobe_module_text_tables(addr, text)))
 		return ERR_PTR(-EINVAL);
 	if (text_find_reserved(text) ||
 	    mtree_insert_range(&texts, text->start, text->start + text->size - 1, text,
@@ -210,8 +211,8 @@ struct kprobe_text *kprobe_text_at(unsigned long addr)
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_text_at);
 
-/* text_forget() - Forget the text from @start to @end, which is going away, if it is known */
-void text_forget(unsigned long start, unsigned long end)
+/* kprobe_text_forget() - Forget the text from @start to @end, which goes away, if it is known */
+void kprobe_text_forget(unsigned long start, unsigned long end)
 {
 	struct kprobe_text *text = kprobe_known_text(start);
 

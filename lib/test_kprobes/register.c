@@ -108,7 +108,7 @@ static const struct forbidden_symbol forbidden_symbols[] = {
 	{ "kprobe_copy_done", true },
 	{ "kprobe_post_stub", true },
 	{ "kretprobe_returned", IS_ENABLED(CONFIG_KRETPROBES) },
-	{ "emulate_insn", true },
+	{ "kprobe_emulate_insn", true },
 	{ "exc_int3", true },
 	{ "asm_exc_int3", true },
 	{ "asm_exc_page_fault", true },

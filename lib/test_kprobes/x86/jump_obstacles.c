@@ -26,7 +26,7 @@ struct obstacle {
 };
 
 static const struct obstacle obstacles[] = {
-	{ "no memory", "get_sized_optinsn_slot_for", 0 },
+	{ "no memory", "kprobe_get_optinsn_slot", 0 },
 	{ "breakpoint of kgdb", "arch_check_optimized_kprobe", -EAGAIN },
 };
 

@@ -180,7 +180,7 @@ static enum kprobe_site_state site_state(enum matrix_shape shape)
 	do {
 		kp = list_next_entry(kp, list);
 	} while (kp->pre_handler == matrix_pre || is_return_probe(shape, kp));
-	/* Pairs with the WRITE_ONCE() of site_set_state(): the optimizer may be at work. */
+	/* Pairs with the WRITE_ONCE() of kprobe_site_set_state(): the optimizer may be at work. */
 	return READ_ONCE(container_of(kp, struct kprobe_site, kp)->state);
 }
 

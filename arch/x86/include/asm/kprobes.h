@@ -55,7 +55,7 @@ struct pt_regs;
 #define kprobe_ftrace_knows_ops		1
 
 /**
- * struct insn_emulation - Instruction in the form that emulate_insn() takes
+ * struct insn_emulation - Instruction in the form that kprobe_emulate_insn() takes
  * @op:		The operation, an enum insn_class.
  * @size:	Length of the instruction in bytes.
  * @cond:	The condition code of a conditional branch.

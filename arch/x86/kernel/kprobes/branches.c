@@ -124,7 +124,7 @@ static size_t jump_label_size(unsigned long addr)
 {
 	u8 opcode;
 
-	read_original_text(&opcode, addr, sizeof(opcode));
+	kprobe_read_text(&opcode, addr, sizeof(opcode));
 	return opcode == JMP8_INSN_OPCODE || opcode == PREFIX_OPSIZE ?
 		JMP8_INSN_SIZE : JMP32_INSN_SIZE;
 }
@@ -225,7 +225,7 @@ static int text_index_create(struct kprobe_text *text)
 		return -ENOMEM;
 	text_index_add_fixups(index);
 	scoped_guard(mutex, &text_mutex)	/* for jump_label_size() */
-		text_walk_tables(text, text_index_add_entry, index);
+		kprobe_text_walk_tables(text, text_index_add_entry, index);
 	text->arch = no_free_ptr(index);
 	return 0;
 }
@@ -341,12 +341,12 @@ static int text_index_learn_code(struct text_index *index)
 	if (!code)
 		return -ENOMEM;
 	scoped_guard(mutex, &text_mutex)
-		read_original_text(code, start, len);
+		kprobe_read_text(code, start, len);
 
 	for (; index->next < end && next <= start + len; next = text_symbol_end(index, next)) {
-		branches_scan_function(&index->map, code + (index->next - start),
-				       next - index->next, index->next,
-				       is_indirect_thunk);
+		kprobe_scan_branches(&index->map, code + (index->next - start),
+				     next - index->next, index->next,
+				     is_indirect_thunk);
 		cond_resched();
 		index->next = next;
 	}
@@ -388,7 +388,7 @@ EXPORT_SYMBOL_IF_KUNIT(arch_forget_text);
 /* -------------------------------------------------------------------- checking */
 
 /**
- * branches_check() - Check if a jump may displace instructions
+ * kprobe_branches_check() - Check if a jump may displace instructions
  * @addr: The address of the first instruction.
  * @size: The size of the instructions in bytes, not 0. They are in one function.
  *
@@ -399,7 +399,7 @@ EXPORT_SYMBOL_IF_KUNIT(arch_forget_text);
  *	   -ERANGE if they do not end in the text; -EBUSY if another user of the text patches
  *	   them; -EADDRINUSE if there may be a branch into them.
  */
-int branches_check(unsigned long addr, unsigned int size)
+int kprobe_branches_check(unsigned long addr, unsigned int size)
 {
 	void *start = (void *)addr, *last = start + size - 1;
 	const struct branch_map *map = branch_map_at(addr);
@@ -421,7 +421,7 @@ int branches_check(unsigned long addr, unsigned int size)
 }
 
 /**
- * branches_reach() - Check if a branch may lead to one of some bytes
+ * kprobe_branches_reach() - Check if a branch may lead to one of some bytes
  * @addr: The address of the first byte.
  * @size: The number of bytes, not 0.
  * @text: An address in the text that must contain the bytes.
@@ -431,7 +431,7 @@ int branches_check(unsigned long addr, unsigned int size)
  *	   patches them, and they are in the text of @text, whose index is complete;
  *	   else true.
  */
-bool branches_reach(unsigned long addr, unsigned int size, unsigned long text)
+bool kprobe_branches_reach(unsigned long addr, unsigned int size, unsigned long text)
 {
 	const struct branch_map *map = branch_map_at(text);
 	unsigned long offset;

@@ -7,7 +7,7 @@
 
 #include <linux/types.h>
 
-int branches_check(unsigned long addr, unsigned int size);
-bool branches_reach(unsigned long addr, unsigned int size, unsigned long text);
+int kprobe_branches_check(unsigned long addr, unsigned int size);
+bool kprobe_branches_reach(unsigned long addr, unsigned int size, unsigned long text);
 
 #endif /* _X86_KPROBES_BRANCHES_H */

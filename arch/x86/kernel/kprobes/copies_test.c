@@ -451,7 +451,7 @@ static unsigned long place_operand(struct pt_regs *regs)
 static void check_run(const struct insn_emulation *emul, struct pt_regs regs,
 		      const struct pt_regs *want, unsigned long pushed)
 {
-	MUST(emulate_insn(emul, &regs));
+	MUST(kprobe_emulate_insn(emul, &regs));
 	MUST(!memcmp(&regs, want, sizeof(regs)));
 	if (pushed && regs.sp == want->sp)
 		MUST(*(unsigned long *)regs.sp == pushed);
@@ -477,7 +477,7 @@ static void check_indirect(const struct insn_emulation *emul, struct pt_regs reg
 	want = regs;
 	before = regs;
 	if (target < PAGE_OFFSET) {
-		MUST(!emulate_insn(emul, &regs) && !memcmp(&regs, &before, sizeof(regs)));
+		MUST(!kprobe_emulate_insn(emul, &regs) && !memcmp(&regs, &before, sizeof(regs)));
 		return;
 	}
 	want.ip = target;
@@ -780,9 +780,9 @@ static void check_displaced(const struct arch_optimized_insn *op, const u8 *byte
 		if (!MUST(!look_at(&l, now->addr + pos, bytes + pos, op->size - pos)))
 			return;
 		len = at - start - others;
-		MUST(displaced_origin(op->code, op->size, len, &pushed) == pos && !pushed);
+		MUST(kprobe_displaced_origin(op->code, op->size, len, &pushed) == pos && !pushed);
 		if (is_call(&l))
-			MUST(displaced_origin(op->code, op->size, len + 5, &pushed) == pos &&
+			MUST(kprobe_displaced_origin(op->code, op->size, len + 5, &pushed) == pos &&
 			     pushed == WORD);
 		starts |= BIT(pos);
 		if (pos && pos < JMP32_INSN_SIZE)

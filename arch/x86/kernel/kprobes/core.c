@@ -54,7 +54,7 @@ static int kprobe_restrict_for_extable(enum insn_run *run, unsigned long addr)
 static int kprobe_make_slot(struct kprobe *p, const struct insn *insn, const void *next,
 			    kprobe_opcode_t **result)
 {
-	kprobe_opcode_t *slot = get_insn_slot_for(p);
+	kprobe_opcode_t *slot = kprobe_get_insn_slot(p);
 	u8 code[KPROBE_SLOT_SIZE];
 	int len;
 
@@ -62,7 +62,7 @@ static int kprobe_make_slot(struct kprobe *p, const struct insn *insn, const voi
 	if (!slot)
 		return -ENOMEM;
 	memset(code, INT3_INSN_OPCODE, sizeof(code));
-	len = relocate_insn(code, insn, (unsigned long)p->addr, (unsigned long)slot);
+	len = kprobe_relocate_insn(code, insn, (unsigned long)p->addr, (unsigned long)slot);
 	if (len < 0) {
 		free_insn_slot(slot, 0);
 		return -EOPNOTSUPP;
@@ -120,7 +120,7 @@ static int kprobe_prepare_insn(struct kprobe *p, const struct insn *insn)
 	if (ainsn->run == INSN_RUN_SKIP)
 		return 0;
 	if (ainsn->run == INSN_RUN_EMULATE) {
-		err = prepare_emulation(&ainsn->emul, insn);
+		err = kprobe_prepare_emulation(&ainsn->emul, insn);
 		if (err || !emulation_can_fail(&ainsn->emul))
 			return err;
 	}
@@ -136,12 +136,12 @@ int arch_prepare_kprobe(struct kprobe *p)
 	int err;
 
 	lockdep_assert_held(&text_mutex);
-	if (decode_original_insn(&insn, code, (unsigned long)p->addr))
+	if (kprobe_decode_insn(&insn, code, (unsigned long)p->addr))
 		return -EILSEQ;
 	/* Patching of alternatives reads the text: a breakpoint would prevent it. */
 	if (alternatives_text_reserved(p->addr, p->addr + 1))
 		return -EINVAL;
-	run = analyse_insn(&insn);
+	run = kprobe_analyse_insn(&insn);
 	if (run == INSN_RUN_NEVER || is_fred_landing_pad(&insn))
 		return -EOPNOTSUPP;
 	err = kprobe_restrict_for_extable(&run, (unsigned long)p->addr);
@@ -165,7 +165,7 @@ EXPORT_SYMBOL_IF_KUNIT(arch_prepare_kprobe);
  */
 static const void *post_copy_continuation(const struct insn *insn)
 {
-	return insn_class(insn) == INSN_SYSTEM || cpu_feature_enabled(X86_FEATURE_XENPV) ||
+	return kprobe_insn_class(insn) == INSN_SYSTEM || cpu_feature_enabled(X86_FEATURE_XENPV) ||
 	       cpu_feature_enabled(X86_FEATURE_FRED) ? NULL : kprobe_post_stub;
 }
 
@@ -177,7 +177,7 @@ int arch_prepare_post_handler(struct kprobe *p)
 	lockdep_assert_held(&text_mutex);
 	if (p->ainsn.run != INSN_RUN_BOOST || p->ainsn.post_insn)
 		return 0;
-	if (decode_original_insn(&insn, code, (unsigned long)p->addr))
+	if (kprobe_decode_insn(&insn, code, (unsigned long)p->addr))
 		return -EILSEQ;
 	return kprobe_make_slot(p, &insn, post_copy_continuation(&insn), &p->ainsn.post_insn);
 }

@@ -3,7 +3,7 @@
  * Emulation: instructions whose effect is applied to the registers of the breakpoint
  *
  * A copy of a branch would go to another target, and copies of CLI, STI or PUSHF must
- * not run while kprobes keeps interrupts off. emulate_insn() applies their effect to
+ * not run while kprobes keeps interrupts off. kprobe_emulate_insn() applies their effect to
  * the saved registers, from a description made when the probe is registered.
  */
 
@@ -161,17 +161,17 @@ static int emul_prepare_branch(struct insn_emulation *emul, const struct insn *i
 }
 
 /**
- * prepare_emulation() - Describe an instruction for emulate_insn()
+ * kprobe_prepare_emulation() - Describe an instruction for kprobe_emulate_insn()
  * @emul: The description to fill.
  * @insn: The decoded instruction.
  *
  * Context: Any.
  * Return: 0, or -EILSEQ if the instruction cannot be emulated.
  */
-int prepare_emulation(struct insn_emulation *emul, const struct insn *insn)
+int kprobe_prepare_emulation(struct insn_emulation *emul, const struct insn *insn)
 {
 	*emul = (struct insn_emulation) {
-		.op = insn_class(insn),
+		.op = kprobe_insn_class(insn),
 		.size = insn->length,
 		.base = EMUL_NO_REG,
 		.index = EMUL_NO_REG,
@@ -194,7 +194,7 @@ int prepare_emulation(struct insn_emulation *emul, const struct insn *insn)
 		return emul_prepare_branch(emul, insn);
 	}
 }
-EXPORT_SYMBOL_IF_KUNIT(prepare_emulation);
+EXPORT_SYMBOL_IF_KUNIT(kprobe_prepare_emulation);
 
 static __always_inline unsigned long
 emul_get_reg(const struct pt_regs *regs, u8 offset)
@@ -234,7 +234,7 @@ static __always_inline bool emul_load(unsigned long *word, unsigned long addr)
 	bool loaded = false;
 
 	raw_cpu_write(emul_load_context, preempt_count() | KPROBE_CONTEXT_SET);
-	barrier();	/* is_fault_of_emulation() reads it in the exception */
+	barrier();	/* kprobe_is_emulation_fault() reads it in the exception */
 	__get_kernel_nofault(word, (unsigned long *)addr, unsigned long, fault);
 	loaded = true;
 fault:
@@ -244,12 +244,12 @@ fault:
 }
 
 /**
- * is_fault_of_emulation() - Check if emulate_insn() has caused the current fault
+ * kprobe_is_emulation_fault() - Check if kprobe_emulate_insn() has caused the current fault
  *
  * Context: The exception.
- * Return: true if so; false if something that interrupted emulate_insn() caused it.
+ * Return: true if so; false if something that interrupted kprobe_emulate_insn() caused it.
  */
-bool __kprobes is_fault_of_emulation(void)
+bool __kprobes kprobe_is_emulation_fault(void)
 {
 	return kprobe_is_in_context(raw_cpu_read(emul_load_context));
 }
@@ -393,8 +393,8 @@ static __always_inline bool emulate_op(const struct insn_emulation *emul,
 }
 
 /**
- * emulate_insn() - Apply the effect of an instruction without executing it
- * @emul: Its description, from prepare_emulation().
+ * kprobe_emulate_insn() - Apply the effect of an instruction without executing it
+ * @emul: Its description, from kprobe_prepare_emulation().
  * @regs: The registers, with @regs->ip at the instruction. On return registers and
  *	  memory are as after the instruction.
  *
@@ -408,8 +408,8 @@ static __always_inline bool emulate_op(const struct insn_emulation *emul,
  * Return: true; false if it failed with nothing changed, which only happens if
  *	   emulation_can_fail().
  */
-noinstr bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs)
+noinstr bool kprobe_emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs)
 {
 	return emulate_op(emul, regs, regs->ip + emul->size);
 }
-EXPORT_SYMBOL_IF_KUNIT(emulate_insn);
+EXPORT_SYMBOL_IF_KUNIT(kprobe_emulate_insn);

@@ -12,27 +12,27 @@
 
 struct pt_regs;
 
-/* True if emulate_insn() would only advance ip. */
+/* True if kprobe_emulate_insn() would only advance ip. */
 static inline bool emulates_nothing(const struct insn_emulation *emul)
 {
 	return emul->op == INSN_NOP || emul->op == INSN_ENDBR || emul->op == INSN_WAIT;
 }
 
-/* True if emulate_insn() would only set ip to a constant, @emul->disp after the instruction. */
+/* True if kprobe_emulate_insn() would only set ip, to @emul->disp after the instruction. */
 static inline bool emulates_jump(const struct insn_emulation *emul)
 {
 	return emul->op == INSN_JMP;
 }
 
-/* True if emulate_insn() may find an unusable address in a register or in memory. */
+/* True if kprobe_emulate_insn() may find an unusable address in a register or in memory. */
 static inline bool emulation_can_fail(const struct insn_emulation *emul)
 {
 	return emul->op == INSN_RET || emul->op == INSN_JMP_INDIRECT ||
 	       emul->op == INSN_CALL_INDIRECT;
 }
 
-int prepare_emulation(struct insn_emulation *emul, const struct insn *insn);
-bool emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs);
-bool is_fault_of_emulation(void);
+int kprobe_prepare_emulation(struct insn_emulation *emul, const struct insn *insn);
+bool kprobe_emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs);
+bool kprobe_is_emulation_fault(void);
 
 #endif /* _X86_KPROBES_EMULATE_H */

@@ -124,7 +124,7 @@ static __always_inline bool kprobe_emulate(struct kprobe *kp, struct pt_regs *re
 		raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
 		barrier();	/* the stack changes after it */
 	}
-	if (likely(emulate_insn(&kp->ainsn.emul, regs)))
+	if (likely(kprobe_emulate_insn(&kp->ainsn.emul, regs)))
 		return true;
 	regs->ip = (unsigned long)kp->ainsn.insn;
 	return false;

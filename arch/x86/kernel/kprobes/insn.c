@@ -206,15 +206,15 @@ static char insn_class_by_opcode(const struct insn *insn)
 }
 
 /**
- * insn_class() - Classify an instruction
+ * kprobe_insn_class() - Classify an instruction
  * @insn: The instruction, decoded as far as insn_get_modrm() does.
  *
- * Prefixes that forbid to probe it are not considered, see analyse_insn().
+ * Prefixes that forbid to probe it are not considered, see kprobe_analyse_insn().
  *
  * Context: Any. Pure.
  * Return: An enum insn_class.
  */
-char insn_class(const struct insn *insn)
+char kprobe_insn_class(const struct insn *insn)
 {
 	char class = insn_class_by_opcode(insn);
 
@@ -235,7 +235,7 @@ char insn_class(const struct insn *insn)
 		return class;
 	}
 }
-EXPORT_SYMBOL_IF_KUNIT(insn_class);
+EXPORT_SYMBOL_IF_KUNIT(kprobe_insn_class);
 
 /*
  * STI delays interrupts until the next instruction has ended, but not if a breakpoint
@@ -252,7 +252,7 @@ static bool is_sti_shadow_needed(const struct insn *sti)
 	if (insn_get_modrm(&next))
 		return true;
 
-	class = insn_class(&next);
+	class = kprobe_insn_class(&next);
 	return is_wait_class(class) || class <= INSN_REFUSED;
 }
 
@@ -260,7 +260,7 @@ static enum insn_run insn_emulated_run(const struct insn *insn)
 {
 	struct insn_emulation emul;
 
-	if (prepare_emulation(&emul, insn) ||
+	if (kprobe_prepare_emulation(&emul, insn) ||
 	    (emul.op == INSN_STI && is_sti_shadow_needed(insn)))
 		return INSN_RUN_NEVER;
 
@@ -274,7 +274,7 @@ static bool is_refused_form(const struct insn *insn)
 	if (insn->emulate_prefix_size)
 		return true;
 
-	/* Relative to EIP, so in the low 4 GiB: relocate_insn() cannot copy it. */
+	/* Relative to EIP, so in the low 4 GiB: kprobe_relocate_insn() cannot copy it. */
 	if (is_rip_relative(insn) && insn->addr_bytes != 8)
 		return true;
 
@@ -283,16 +283,16 @@ static bool is_refused_form(const struct insn *insn)
 }
 
 /**
- * analyse_insn() - Determine how to run an instruction
+ * kprobe_analyse_insn() - Determine how to run an instruction
  * @insn: The completely decoded instruction. STI is refused unless the buffer also
  *	  has the bytes of the next instruction up to its ModRM byte, or three.
  *
  * Context: Any. Pure: the result depends only on the bytes in the buffer.
  * Return: How to run it without post handlers.
  */
-enum insn_run analyse_insn(const struct insn *insn)
+enum insn_run kprobe_analyse_insn(const struct insn *insn)
 {
-	char class = insn_class(insn);
+	char class = kprobe_insn_class(insn);
 
 	if (is_refused_form(insn))
 		return INSN_RUN_NEVER;
@@ -300,9 +300,9 @@ enum insn_run analyse_insn(const struct insn *insn)
 		return INSN_RUN_BOOST;
 	return insn_emulated_run(insn);
 }
-EXPORT_SYMBOL_IF_KUNIT(analyse_insn);
+EXPORT_SYMBOL_IF_KUNIT(kprobe_analyse_insn);
 
-/* The tests decode the instructions that they pass to analyse_insn(). */
+/* The tests decode the instructions that they pass to kprobe_analyse_insn(). */
 EXPORT_SYMBOL_IF_KUNIT(insn_decode);
 
 #define ANY	(-1)
@@ -333,7 +333,7 @@ static bool is_cfi_check(const struct cfi_check *check, const u8 *code)
 }
 
 /**
- * cfi_check_size() - Recognise a check of an indirect call's target
+ * kprobe_cfi_check_size() - Recognise a check of an indirect call's target
  * @code: The address of an instruction, or of a copy of the text from there on.
  * @len: The number of bytes at @code.
  *
@@ -345,7 +345,7 @@ static bool is_cfi_check(const struct cfi_check *check, const u8 *code)
  * Context: Any.
  * Return: The size of the check in bytes, or 0 if there is none.
  */
-size_t cfi_check_size(const u8 *code, size_t len)
+size_t kprobe_cfi_check_size(const u8 *code, size_t len)
 {
 	const struct cfi_check *check;
 
@@ -355,10 +355,10 @@ size_t cfi_check_size(const u8 *code, size_t len)
 	}
 	return 0;
 }
-EXPORT_SYMBOL_IF_KUNIT(cfi_check_size);
+EXPORT_SYMBOL_IF_KUNIT(kprobe_cfi_check_size);
 
 /**
- * is_static_call_tramp() - Recognise the trampoline of a static call
+ * kprobe_is_static_call_tramp() - Recognise the trampoline of a static call
  * @code: The address of an instruction, or of a copy of the text from there on.
  * @len: The number of bytes at @code.
  *
@@ -368,11 +368,11 @@ EXPORT_SYMBOL_IF_KUNIT(cfi_check_size);
  * Context: Any.
  * Return: true if it is a trampoline.
  */
-bool is_static_call_tramp(const u8 *code, size_t len)
+bool kprobe_is_static_call_tramp(const u8 *code, size_t len)
 {
 	static const u8 signature[] = { 0x0f, 0xb9, 0xcc };
 
 	return len >= JMP32_INSN_SIZE + sizeof(signature) &&
 	       !memcmp(code + JMP32_INSN_SIZE, signature, sizeof(signature));
 }
-EXPORT_SYMBOL_IF_KUNIT(is_static_call_tramp);
+EXPORT_SYMBOL_IF_KUNIT(kprobe_is_static_call_tramp);

@@ -67,7 +67,7 @@ static inline bool is_relative_class(char class)
 	       class == INSN_LOOP || class == INSN_JCXZ || class == INSN_XBEGIN;
 }
 
-char insn_class(const struct insn *insn);
+char kprobe_insn_class(const struct insn *insn);
 
 /**
  * enum insn_run - How to run an instruction that a breakpoint displaced
@@ -75,7 +75,7 @@ char insn_class(const struct insn *insn);
  * @INSN_RUN_SKIP:	Skip it: it does nothing.
  * @INSN_RUN_BOOST:	Run its copy, which jumps back without a second trap.
  * @INSN_RUN_STEP:	Run its copy with interrupts off, up to a trap after it.
- * @INSN_RUN_EMULATE:	Call emulate_insn() inside the breakpoint handler.
+ * @INSN_RUN_EMULATE:	Call kprobe_emulate_insn() inside the breakpoint handler.
  */
 enum insn_run {
 	INSN_RUN_NEVER,
@@ -85,9 +85,9 @@ enum insn_run {
 	INSN_RUN_EMULATE,
 };
 
-enum insn_run analyse_insn(const struct insn *insn);
+enum insn_run kprobe_analyse_insn(const struct insn *insn);
 
-size_t cfi_check_size(const u8 *code, size_t len);
-bool is_static_call_tramp(const u8 *code, size_t len);
+size_t kprobe_cfi_check_size(const u8 *code, size_t len);
+bool kprobe_is_static_call_tramp(const u8 *code, size_t len);
 
 #endif /* _X86_KPROBES_INSN_H */

@@ -59,8 +59,8 @@ static struct insn_runs analyse(const u8 *code, int len, enum insn_mode mode)
 
 	if (insn_decode(&insn, code, len, mode))
 		return runs;
-	runs.run = analyse_insn(&insn);
-	runs.run_post = insn_class(&insn) == INSN_SYSTEM ? INSN_RUN_STEP : runs.run;
+	runs.run = kprobe_analyse_insn(&insn);
+	runs.run_post = kprobe_insn_class(&insn) == INSN_SYSTEM ? INSN_RUN_STEP : runs.run;
 	return runs;
 }
 
@@ -1055,7 +1055,7 @@ static void test_sti_at_the_end(struct kunit *test)
 	vfree(page);
 }
 
-/* Emulation. emulate_insn() runs code of the kernel's own mode. */
+/* Emulation. kprobe_emulate_insn() runs code of the kernel's own mode. */
 
 /* Offsets of the registers, by their numbers in instructions: not the table of emulate.c. */
 static const size_t gprs[] = {
@@ -1105,9 +1105,9 @@ static bool emulate(struct kunit *test, struct pt_regs *regs, const u8 *code)
 	bool done;
 
 	KUNIT_ASSERT_EQ(test, decode(&insn, code, INSN_MODE_KERN), 0);
-	KUNIT_ASSERT_EQ(test, prepare_emulation(&emul, &insn), 0);
+	KUNIT_ASSERT_EQ(test, kprobe_prepare_emulation(&emul, &insn), 0);
 	scoped_guard(preempt)
-		done = emulate_insn(&emul, regs);
+		done = kprobe_emulate_insn(&emul, regs);
 	if (!done)
 		KUNIT_EXPECT_TRUE(test, emulation_can_fail(&emul));
 	return done;
@@ -1660,7 +1660,7 @@ static void test_nops_and_waits(struct kunit *test)
 	expect_emulated(test, &regs, &want, INSN("umwait %eax", 0xf2, 0x0f, 0xae, 0xf0));
 }
 
-/* prepare_emulation() and analyse_insn() agree on what is emulated. */
+/* kprobe_prepare_emulation() and kprobe_analyse_insn() agree on what is emulated. */
 static void check_no_emulation(struct kunit *test, const struct insn_case *cases, size_t n,
 			       enum insn_mode mode)
 {
@@ -1669,7 +1669,7 @@ static void check_no_emulation(struct kunit *test, const struct insn_case *cases
 
 	for (; n; n--, cases++) {
 		KUNIT_ASSERT_EQ(test, decode(&insn, cases->code, mode), 0);
-		KUNIT_EXPECT_EQ_MSG(test, prepare_emulation(&emul, &insn), -EILSEQ,
+		KUNIT_EXPECT_EQ_MSG(test, kprobe_prepare_emulation(&emul, &insn), -EILSEQ,
 				    "%s, %d bits", cases->text, mode_bits(mode));
 	}
 }
@@ -1692,7 +1692,7 @@ static void check_relocated(struct kunit *test, const u8 *here, const u8 *there)
 
 	KUNIT_ASSERT_EQ(test, decode(&insn, here, INSN_MODE_KERN), 0);
 	memset(buf, 0xcc, sizeof(buf));
-	len = relocate_insn(buf, &insn, (unsigned long)here, (unsigned long)there);
+	len = kprobe_relocate_insn(buf, &insn, (unsigned long)here, (unsigned long)there);
 	KUNIT_EXPECT_EQ_MSG(test, len, insn.length, "%*ph", 12, here);
 	KUNIT_EXPECT_MEMEQ_MSG(test, buf, there, insn.length, "%*ph", 12, here);
 	KUNIT_EXPECT_EQ_MSG(test, buf[insn.length], 0xcc, "%*ph", 12, here);
@@ -1800,15 +1800,15 @@ static void test_relocation_range(struct kunit *test)
 	memset(untouched, 0xcc, sizeof(untouched));
 	KUNIT_ASSERT_EQ(test, decode(&insn, lea, INSN_MODE_64), 0);
 
-	KUNIT_EXPECT_EQ(test, -ERANGE, relocate_insn(buf, &insn, CODE, CODE + 0x80000001));
-	KUNIT_EXPECT_EQ(test, -ERANGE, relocate_insn(buf, &insn, CODE, CODE - 0x80000000));
-	KUNIT_EXPECT_EQ(test, -ERANGE, relocate_insn(buf, &insn, CODE, CODE + 0x100000000));
+	KUNIT_EXPECT_EQ(test, -ERANGE, kprobe_relocate_insn(buf, &insn, CODE, CODE + 0x80000001));
+	KUNIT_EXPECT_EQ(test, -ERANGE, kprobe_relocate_insn(buf, &insn, CODE, CODE - 0x80000000));
+	KUNIT_EXPECT_EQ(test, -ERANGE, kprobe_relocate_insn(buf, &insn, CODE, CODE + 0x100000000));
 	KUNIT_EXPECT_MEMEQ(test, buf, untouched, sizeof(buf));
 
-	KUNIT_EXPECT_EQ(test, 7, relocate_insn(buf, &insn, CODE, CODE + 0x80000000));
+	KUNIT_EXPECT_EQ(test, 7, kprobe_relocate_insn(buf, &insn, CODE, CODE + 0x80000000));
 	memcpy(&disp, buf + 3, sizeof(disp));
 	KUNIT_EXPECT_EQ(test, disp, S32_MIN);
-	KUNIT_EXPECT_EQ(test, 7, relocate_insn(buf, &insn, CODE, CODE - 0x7fffffff));
+	KUNIT_EXPECT_EQ(test, 7, kprobe_relocate_insn(buf, &insn, CODE, CODE - 0x7fffffff));
 	memcpy(&disp, buf + 3, sizeof(disp));
 	KUNIT_EXPECT_EQ(test, disp, S32_MAX);
 }
@@ -1824,7 +1824,7 @@ static void check_copies(struct kunit *test, const struct insn_case *cases, size
 	for (; n; n--, cases++) {
 		KUNIT_ASSERT_EQ(test, decode(&insn, cases->code, mode), 0);
 		memset(buf, 0xcc, sizeof(buf));
-		KUNIT_EXPECT_EQ_MSG(test, relocate_insn(buf, &insn, CODE, to), insn.length,
+		KUNIT_EXPECT_EQ_MSG(test, kprobe_relocate_insn(buf, &insn, CODE, to), insn.length,
 				    "%s", cases->text);
 		KUNIT_EXPECT_MEMEQ_MSG(test, buf, cases->code, insn.length,
 				       "%s", cases->text);
@@ -1878,7 +1878,8 @@ static void check_not_relocatable(struct kunit *test, const struct insn_case *ca
 	memset(untouched, 0xcc, sizeof(untouched));
 	for (; n; n--, cases++) {
 		KUNIT_ASSERT_EQ(test, decode(&insn, cases->code, mode), 0);
-		KUNIT_EXPECT_EQ_MSG(test, relocate_insn(buf, &insn, CODE, CODE + 16), -EILSEQ,
+		KUNIT_EXPECT_EQ_MSG(test, -EILSEQ,
+				    kprobe_relocate_insn(buf, &insn, CODE, CODE + 16),
 				    "%s, %d bits", cases->text, mode_bits(mode));
 	}
 	KUNIT_EXPECT_MEMEQ(test, buf, untouched, sizeof(buf));
@@ -1915,16 +1916,19 @@ static void test_cfi_checks(struct kunit *test)
 		u8 code[16];
 
 		memcpy(code, checks[i].code, sizeof(code));
-		KUNIT_EXPECT_EQ_MSG(test, cfi_check_size(code, 16), size, "%s", checks[i].text);
-		KUNIT_EXPECT_EQ_MSG(test, cfi_check_size(code, size), size, "%s", checks[i].text);
-		KUNIT_EXPECT_EQ_MSG(test, cfi_check_size(code, size - 1), 0, "%s", checks[i].text);
-		KUNIT_EXPECT_EQ_MSG(test, cfi_check_size(code, 0), 0, "%s", checks[i].text);
+		KUNIT_EXPECT_EQ_MSG(test, kprobe_cfi_check_size(code, 16), size, "%s",
+				    checks[i].text);
+		KUNIT_EXPECT_EQ_MSG(test, kprobe_cfi_check_size(code, size), size, "%s",
+				    checks[i].text);
+		KUNIT_EXPECT_EQ_MSG(test, kprobe_cfi_check_size(code, size - 1), 0, "%s",
+				    checks[i].text);
+		KUNIT_EXPECT_EQ_MSG(test, kprobe_cfi_check_size(code, 0), 0, "%s", checks[i].text);
 
 		for (n = 0; n < size; n++) {
 			bool any = code[n] == 0xaa;
 
 			code[n] ^= 0x80;
-			KUNIT_EXPECT_EQ_MSG(test, cfi_check_size(code, 16), any ? size : 0,
+			KUNIT_EXPECT_EQ_MSG(test, kprobe_cfi_check_size(code, 16), any ? size : 0,
 					    "%s, byte %zu", checks[i].text, n);
 			code[n] ^= 0x80;
 		}

@@ -195,7 +195,7 @@ static bool has_guarded_insn(const u8 *code, unsigned int size)
 		return false;
 	for (unsigned int pos = 0; pos < size; pos += insn.length) {
 		if (insn_decode(&insn, code + pos, size - pos, INSN_MODE_KERN) ||
-		    displaced_needs_place(&insn, its, lfence))
+		    kprobe_displaced_needs_place(&insn, its, lfence))
 			return true;
 		if (displaced_is_jump(&insn))
 			break;
@@ -215,8 +215,8 @@ static int read_displaced_text(u8 *code, unsigned long addr, unsigned int jump_s
 	if (!kallsyms_lookup_size_offset(addr, &function_size, &offset))
 		return -ERANGE;
 	size = min(function_size - offset, (unsigned long)DISPLACED_MAX);
-	read_original_text(code, addr, size);
-	size = displaced_size(code, size, jump_size);
+	kprobe_read_text(code, addr, size);
+	size = kprobe_displaced_size(code, size, jump_size);
 	if (size == -ENODATA)
 		return -ERANGE;
 	if (size < 0)
@@ -227,7 +227,7 @@ static int read_displaced_text(u8 *code, unsigned long addr, unsigned int jump_s
 		return -EPERM;
 	if (kprobe_relays_overlap(addr, size))
 		return -EBUSY;
-	err = branches_check(addr, size);
+	err = kprobe_branches_check(addr, size);
 	return err ?: size;
 }
 
@@ -322,8 +322,9 @@ static int detour_add_copy(struct detour_code *code, const struct arch_optimized
 	if (insn_decode(&insn, op->code + pos, op->size - pos, INSN_MODE_KERN))
 		return -EILSEQ;
 	*falls_through = !displaced_is_jump(&insn);
-	copied = relocate_displaced(code->bytes + code->len, &insn, (unsigned long)addr + pos,
-				    (unsigned long)code->at + code->len);
+	copied = kprobe_relocate_displaced(code->bytes + code->len, &insn,
+					   (unsigned long)addr + pos,
+					   (unsigned long)code->at + code->len);
 	if (copied < 0)
 		return copied;
 	code->len += copied;
@@ -389,7 +390,7 @@ static bool begins_with_branch(const struct arch_optimized_insn *op)
 static unsigned int detour_size(const struct arch_optimized_insn *op,
 				const struct kprobe_site *site)
 {
-	unsigned int size = DETOUR_HEAD + displaced_copies_size(op->code, op->size) +
+	unsigned int size = DETOUR_HEAD + kprobe_displaced_copies_size(op->code, op->size) +
 			    JMP32_INSN_SIZE;
 
 	if (site->has_post)
@@ -424,7 +425,7 @@ static int detour_write(struct arch_optimized_insn *op, struct kprobe_site *site
  * @offset: The offset of the address in it.
  *
  * Context: Any.
- * Return: The offset for displaced_origin(), or -1 if there is no copy.
+ * Return: The offset for kprobe_displaced_origin(), or -1 if there is no copy.
  */
 int __kprobes detour_copies_offset(const struct arch_optimized_insn *op, unsigned int offset)
 {
@@ -451,7 +452,7 @@ static int detour_make(struct arch_optimized_insn *op, struct kprobe_site *site)
 
 	if (site->has_post && begins_with_branch(op))
 		return -EOPNOTSUPP;
-	op->insn = get_sized_optinsn_slot_for(&site->kp, detour_size(op, site));
+	op->insn = kprobe_get_optinsn_slot(&site->kp, detour_size(op, site));
 	if (!op->insn)
 		return -ENOMEM;
 	err = detour_write(op, site);
@@ -610,7 +611,7 @@ struct kprobe *kprobe_detour_insn_owner(unsigned long ip, unsigned long *sp)
 		return NULL;
 	detour = detour_of(kp);
 	offset = detour_copies_offset(detour, ip - (unsigned long)detour->insn);
-	if (offset < 0 || displaced_origin(detour->code, detour->size, offset, &pushed))
+	if (offset < 0 || kprobe_displaced_origin(detour->code, detour->size, offset, &pushed))
 		return NULL;
 	*sp += pushed;
 	return kp;

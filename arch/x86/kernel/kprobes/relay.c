@@ -89,7 +89,7 @@ static bool relay_place_is_free(unsigned long addr, unsigned long site)
 	for (unsigned long pos = addr + 1 - JMP32_INSN_SIZE; pos < addr + JMP32_INSN_SIZE; pos++)
 		if (get_kprobe((void *)pos) || kprobe_relay_owner(pos))
 			return false;
-	return !branches_reach(addr, JMP32_INSN_SIZE, site) &&
+	return !kprobe_branches_reach(addr, JMP32_INSN_SIZE, site) &&
 	       !ftrace_text_reserved((void *)addr, (void *)(addr + JMP32_INSN_SIZE - 1));
 }
 
@@ -140,11 +140,11 @@ static unsigned long relay_find_in_symbol(unsigned long start, unsigned long end
 	struct insn insn;
 
 	for (pos = start; pos < stop; pos += insn.length) {
-		if (decode_original_insn(&insn, code, pos) || is_kgdb_breakpoint(code, pos))
+		if (kprobe_decode_insn(&insn, code, pos) || is_kgdb_breakpoint(code, pos))
 			return 0;
-		if (branches_reach(pos, 1, site))
+		if (kprobe_branches_reach(pos, 1, site))
 			after_jump = false;
-		if (insn_is_padding(&insn, &after_jump)) {
+		if (kprobe_insn_is_padding(&insn, &after_jump)) {
 			padding = padding ?: pos + (code[0] == INT3_INSN_OPCODE);
 			continue;
 		}

@@ -42,7 +42,7 @@ static int relocate_operand(u8 *buf, const struct insn *insn, long distance)
 }
 
 /**
- * relocate_insn() - Copy an instruction so that it does the same at another address
+ * kprobe_relocate_insn() - Copy an instruction so that it does the same at another address
  * @buf: Destination of the copy. Must not overlap the bytes that @insn was decoded
  *	 from; unchanged on error.
  * @insn: The instruction, decoded from bytes that may themselves be a copy.
@@ -57,10 +57,10 @@ static int relocate_operand(u8 *buf, const struct insn *insn, long distance)
  *	   address other than by a rip-relative operand; -ERANGE if that operand is
  *	   too far from @to.
  */
-int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
-		  unsigned long to)
+int kprobe_relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
+			 unsigned long to)
 {
-	if (is_relative_class(insn_class(insn)) || insn->emulate_prefix_size)
+	if (is_relative_class(kprobe_insn_class(insn)) || insn->emulate_prefix_size)
 		return -EILSEQ;
 
 	if (is_rip_relative(insn))
@@ -69,7 +69,7 @@ int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 	memcpy(buf, insn->kaddr, insn->length);
 	return insn->length;
 }
-EXPORT_SYMBOL_IF_KUNIT(relocate_insn);
+EXPORT_SYMBOL_IF_KUNIT(kprobe_relocate_insn);
 
 #define JCC32_INSN_SIZE		6
 
@@ -106,7 +106,7 @@ static bool is_sp_relative(const struct insn *insn)
  */
 static bool is_movable(const struct insn *insn)
 {
-	switch (insn_class(insn)) {
+	switch (kprobe_insn_class(insn)) {
 	case INSN_CALL_INDIRECT:
 		if (is_sp_relative(insn))
 			return false;
@@ -136,7 +136,7 @@ static unsigned int call_push_size(const struct insn *insn)
 
 static unsigned int displaced_copy_size(const struct insn *insn)
 {
-	switch (insn_class(insn)) {
+	switch (kprobe_insn_class(insn)) {
 	case INSN_JCC:
 		return JCC32_INSN_SIZE;
 	case INSN_JMP:
@@ -156,14 +156,14 @@ static unsigned int displaced_copy_size(const struct insn *insn)
  */
 static bool can_be_displaced(const struct insn *insn)
 {
-	char class = insn_class(insn);
+	char class = kprobe_insn_class(insn);
 
-	return analyse_insn(insn) != INSN_RUN_NEVER && is_movable(insn) &&
+	return kprobe_analyse_insn(insn) != INSN_RUN_NEVER && is_movable(insn) &&
 	       !is_wait_class(class) && class != INSN_ENDBR;
 }
 
 /**
- * displaced_size() - Compute how many bytes a jump displaces
+ * kprobe_displaced_size() - Compute how many bytes a jump displaces
  * @code: A copy of the text from the address of the jump on.
  * @len: Number of bytes in @code, up to the end of the function.
  * @jump_size: The size of the jump in bytes, JMP32_INSN_SIZE or JMP8_INSN_SIZE.
@@ -177,7 +177,7 @@ static bool can_be_displaced(const struct insn *insn)
  *	   the instructions cannot be displaced; -ENODATA if the bytes end before
  *	   that is known.
  */
-int displaced_size(const u8 *code, size_t len, unsigned int jump_size)
+int kprobe_displaced_size(const u8 *code, size_t len, unsigned int jump_size)
 {
 	size_t size = 0;
 	struct insn insn;
@@ -188,7 +188,7 @@ int displaced_size(const u8 *code, size_t len, unsigned int jump_size)
 		return -ENODATA;
 
 	do {
-		if (cfi_check_size(code + size, len - size))
+		if (kprobe_cfi_check_size(code + size, len - size))
 			return -EILSEQ;
 		err = insn_decode(&insn, code + size, len - size, INSN_MODE_KERN);
 		if (err)
@@ -197,7 +197,7 @@ int displaced_size(const u8 *code, size_t len, unsigned int jump_size)
 		if (!can_be_displaced(&insn))
 			return -EILSEQ;
 
-		class = insn_class(&insn);
+		class = kprobe_insn_class(&insn);
 		size += insn.length;
 		if (is_jump_class(class))
 			return max_t(size_t, size, jump_size);
@@ -207,10 +207,10 @@ int displaced_size(const u8 *code, size_t len, unsigned int jump_size)
 
 	return size;
 }
-EXPORT_SYMBOL_IF_KUNIT(displaced_size);
+EXPORT_SYMBOL_IF_KUNIT(kprobe_displaced_size);
 
 /**
- * displaced_needs_place() - Check if moving an instruction would undo a mitigation
+ * kprobe_displaced_needs_place() - Check if moving an instruction would undo a mitigation
  * @insn: The instruction.
  * @its: Indirect branches are only allowed in the upper half of a cache line; others
  *	 were replaced by jumps to thunks, see MITIGATION_ITS.
@@ -219,9 +219,9 @@ EXPORT_SYMBOL_IF_KUNIT(displaced_size);
  * Context: Any. Pure: the result depends only on the arguments.
  * Return: true if the instruction must stay at its address.
  */
-bool displaced_needs_place(const struct insn *insn, bool its, bool lfence)
+bool kprobe_displaced_needs_place(const struct insn *insn, bool its, bool lfence)
 {
-	switch (insn_class(insn)) {
+	switch (kprobe_insn_class(insn)) {
 	case INSN_RET:
 		return its;
 	case INSN_JMP_INDIRECT:
@@ -232,13 +232,13 @@ bool displaced_needs_place(const struct insn *insn, bool its, bool lfence)
 		       insn->modrm.bytes[0] == MODRM_LFENCE && !mandatory_prefix(insn);
 	}
 }
-EXPORT_SYMBOL_IF_KUNIT(displaced_needs_place);
+EXPORT_SYMBOL_IF_KUNIT(kprobe_displaced_needs_place);
 
 /* Copy a direct branch as a near Jcc, or else as a near JMP. */
 static int relocate_branch(u8 *buf, const struct insn *insn, unsigned long from,
 			   unsigned long to)
 {
-	bool jcc = insn_class(insn) == INSN_JCC;
+	bool jcc = kprobe_insn_class(insn) == INSN_JCC;
 	int size = jcc ? JCC32_INSN_SIZE : JMP32_INSN_SIZE;
 	long disp = from + insn->length + insn->immediate.value - (to + size);
 
@@ -256,7 +256,7 @@ static int relocate_branch(u8 *buf, const struct insn *insn, unsigned long from,
 static int relocate_jmp_of_call(u8 *buf, const struct insn *insn, unsigned long from,
 				unsigned long to)
 {
-	int len = relocate_insn(buf, insn, from, to);
+	int len = kprobe_relocate_insn(buf, insn, from, to);
 
 	if (len > 0)
 		buf[displacement_offset(insn) - insn->sib.nbytes - 1] ^=
@@ -291,7 +291,7 @@ static int relocate_call(u8 *buf, const struct insn *insn, unsigned long from,
 	if (address != (s32)address)
 		return -ERANGE;
 
-	if (insn_class(insn) == INSN_CALL)
+	if (kprobe_insn_class(insn) == INSN_CALL)
 		len = relocate_branch(buf + push, insn, from, to + push);
 	else
 		len = relocate_jmp_of_call(buf + push, insn, from, to + push);
@@ -303,14 +303,14 @@ static int relocate_call(u8 *buf, const struct insn *insn, unsigned long from,
 }
 
 /**
- * relocate_displaced() - Copy a displaced instruction into a detour
+ * kprobe_relocate_displaced() - Copy a displaced instruction into a detour
  * @buf: Destination of the copy, at most DISPLACED_INSN_COPY_MAX bytes. Must not
  *	 overlap the bytes that @insn was decoded from; unchanged on error.
- * @insn: The instruction, which displaced_size() has accepted.
+ * @insn: The instruction, which kprobe_displaced_size() has accepted.
  * @from: The address at which the instruction is executed.
  * @to: The address at which the copy will be executed.
  *
- * Unlike relocate_insn() this copies branches, too. The copy of a call pushes the
+ * Unlike kprobe_relocate_insn() this copies branches, too. The copy of a call pushes the
  * address after the original, so the callee does not return to the copy.
  *
  * Context: Any.
@@ -318,13 +318,13 @@ static int relocate_call(u8 *buf, const struct insn *insn, unsigned long from,
  *	   -EILSEQ if no copy does the same; -ERANGE if what the instruction refers
  *	   to is too far from @to.
  */
-int relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
-		       unsigned long to)
+int kprobe_relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
+			      unsigned long to)
 {
 	if (!is_movable(insn))
 		return -EILSEQ;
 
-	switch (insn_class(insn)) {
+	switch (kprobe_insn_class(insn)) {
 	case INSN_JCC:
 	case INSN_JMP:
 		return relocate_branch(buf, insn, from, to);
@@ -332,10 +332,10 @@ int relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
 	case INSN_CALL_INDIRECT:
 		return relocate_call(buf, insn, from, to);
 	default:
-		return relocate_insn(buf, insn, from, to);
+		return kprobe_relocate_insn(buf, insn, from, to);
 	}
 }
-EXPORT_SYMBOL_IF_KUNIT(relocate_displaced);
+EXPORT_SYMBOL_IF_KUNIT(kprobe_relocate_displaced);
 
 /*
  * Find the displaced instruction whose copy is at *@offset in the copies of @code. Returns its
@@ -360,14 +360,14 @@ static __always_inline unsigned int displaced_find(const u8 *code, unsigned int 
 }
 
 /**
- * displaced_copies_size() - Compute how large the copies of displaced instructions are
+ * kprobe_displaced_copies_size() - Compute how large the copies of displaced instructions are
  * @code: The displaced bytes.
- * @size: The number of displaced bytes, as returned by displaced_size().
+ * @size: The number of displaced bytes, as returned by kprobe_displaced_size().
  *
  * Context: Any. Pure: the result depends only on the bytes.
- * Return: The size in bytes of all that relocate_displaced() makes of @code.
+ * Return: The size in bytes of all that kprobe_relocate_displaced() makes of @code.
  */
-unsigned int displaced_copies_size(const u8 *code, unsigned int size)
+unsigned int kprobe_displaced_copies_size(const u8 *code, unsigned int size)
 {
 	unsigned int offset = UINT_MAX;
 	struct insn insn;
@@ -375,14 +375,14 @@ unsigned int displaced_copies_size(const u8 *code, unsigned int size)
 	displaced_find(code, size, &offset, &insn);
 	return UINT_MAX - offset;
 }
-EXPORT_SYMBOL_IF_KUNIT(displaced_copies_size);
+EXPORT_SYMBOL_IF_KUNIT(kprobe_displaced_copies_size);
 
 /**
- * displaced_origin() - Find the displaced instruction that a copy stems from
+ * kprobe_displaced_origin() - Find the displaced instruction that a copy stems from
  * @code: The displaced bytes.
- * @size: The number of displaced bytes, as returned by displaced_size().
+ * @size: The number of displaced bytes, as returned by kprobe_displaced_size().
  * @offset: Offset of an instruction in the sequence of copies that
- *	    relocate_displaced() has made of @code.
+ *	    kprobe_relocate_displaced() has made of @code.
  * @pushed: Set to the number of bytes on the stack at that instruction in addition to
  *	    those at the displaced one: a copied call has pushed its return address.
  *
@@ -390,15 +390,16 @@ EXPORT_SYMBOL_IF_KUNIT(displaced_copies_size);
  * Return: The offset of the displaced instruction, or @size if @offset is after the
  *	   copies.
  */
-notrace unsigned int displaced_origin(const u8 *code, unsigned int size,
-				      unsigned int offset, unsigned int *pushed)
+notrace unsigned int kprobe_displaced_origin(const u8 *code, unsigned int size,
+					     unsigned int offset, unsigned int *pushed)
 {
 	struct insn insn;
 	unsigned int pos = displaced_find(code, size, &offset, &insn);
-	bool called = pos < size && offset >= CALL_INSN_SIZE && is_call_class(insn_class(&insn));
+	bool called = pos < size && offset >= CALL_INSN_SIZE &&
+		      is_call_class(kprobe_insn_class(&insn));
 
 	*pushed = called ? sizeof(long) : 0;
 	return pos;
 }
-EXPORT_SYMBOL_IF_KUNIT(displaced_origin);
-NOKPROBE_SYMBOL(displaced_origin);
+EXPORT_SYMBOL_IF_KUNIT(kprobe_displaced_origin);
+NOKPROBE_SYMBOL(kprobe_displaced_origin);

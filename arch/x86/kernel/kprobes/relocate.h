@@ -10,8 +10,8 @@
 
 #include "insn.h"
 
-int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
-		  unsigned long to);
+int kprobe_relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
+			 unsigned long to);
 
 /* A jump displaces at most one byte too few for it and one more instruction. */
 #define DISPLACED_MAX		MAX_OPTIMIZED_LENGTH
@@ -23,23 +23,23 @@ int relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 /* True if no instruction after it is displaced: execution never continues there. */
 static inline bool displaced_is_jump(const struct insn *insn)
 {
-	return is_jump_class(insn_class(insn));
+	return is_jump_class(kprobe_insn_class(insn));
 }
 
 /* True if execution may continue elsewhere than after the instruction. */
 static inline bool displaced_is_branch(const struct insn *insn)
 {
-	char class = insn_class(insn);
+	char class = kprobe_insn_class(insn);
 
 	return class == INSN_JCC || is_call_class(class) || is_jump_class(class);
 }
 
-int displaced_size(const u8 *code, size_t len, unsigned int jump_size);
-unsigned int displaced_copies_size(const u8 *code, unsigned int size);
-bool displaced_needs_place(const struct insn *insn, bool its, bool lfence);
-int relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
-		       unsigned long to);
-unsigned int displaced_origin(const u8 *code, unsigned int size,
-			      unsigned int offset, unsigned int *pushed);
+int kprobe_displaced_size(const u8 *code, size_t len, unsigned int jump_size);
+unsigned int kprobe_displaced_copies_size(const u8 *code, unsigned int size);
+bool kprobe_displaced_needs_place(const struct insn *insn, bool its, bool lfence);
+int kprobe_relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
+			      unsigned long to);
+unsigned int kprobe_displaced_origin(const u8 *code, unsigned int size,
+				     unsigned int offset, unsigned int *pushed);
 
 #endif /* _X86_KPROBES_RELOCATE_H */

@@ -3,7 +3,7 @@
  * KUnit tests of what a jump displaces, and of its copies in a detour
  *
  * Nothing is executed here: that the copies do the same is left to the tests of
- * probes. What relocate_insn() makes is tested with the analysis.
+ * probes. What kprobe_relocate_insn() makes is tested with the analysis.
  */
 
 #include <linux/errno.h>
@@ -58,7 +58,7 @@ static struct code fill_up(struct bytes bytes)
 	return code;
 }
 
-/* relocate_displaced() takes the mode from the instruction: both modes are tested. */
+/* kprobe_relocate_displaced() takes the mode from the instruction: both modes are tested. */
 static const int all_bits[] = { 32, 64 };
 
 static int decode(struct insn *insn, const struct code *code, int bits)
@@ -247,10 +247,10 @@ static void expect_sizes(struct kunit *test, const struct size_case *cases, size
 
 		if (!case_has_bits(c->bits, BITS_PER_LONG))
 			continue;
-		KUNIT_EXPECT_EQ_MSG(test,
-				    displaced_size(code.bytes, sizeof(code.bytes), jump_size),
-				    c->size, "%s", c->text);
-		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, 1, jump_size), -ENODATA,
+		KUNIT_EXPECT_EQ_MSG(test, c->size,
+				    kprobe_displaced_size(code.bytes, sizeof(code.bytes),
+							  jump_size), "%s", c->text);
+		KUNIT_EXPECT_EQ_MSG(test, kprobe_displaced_size(code.bytes, 1, jump_size), -ENODATA,
 				    "%s", c->text);
 	}
 }
@@ -297,7 +297,7 @@ static void test_end_of_bytes(struct kunit *test)
 		if (!case_has_bits(c->bits, BITS_PER_LONG))
 			continue;
 		if (c->size < 0) {
-			int size = displaced_size(code.bytes, max(c->code.len, 5), 5);
+			int size = kprobe_displaced_size(code.bytes, max(c->code.len, 5), 5);
 
 			KUNIT_EXPECT_EQ_MSG(test, size, c->size, "%s", c->text);
 			continue;
@@ -307,7 +307,7 @@ static void test_end_of_bytes(struct kunit *test)
 			int want = len < c->size ? -ENODATA : sti ? -EILSEQ : c->size;
 
 			memcpy(end - len, code.bytes, len);
-			KUNIT_EXPECT_EQ_MSG(test, displaced_size(end - len, len, 5), want,
+			KUNIT_EXPECT_EQ_MSG(test, kprobe_displaced_size(end - len, len, 5), want,
 					    "%s, %d bytes", c->text, len);
 		}
 	}
@@ -465,7 +465,7 @@ static void check_copy(struct kunit *test, const struct copy_case *c, int bits)
 	KUNIT_EXPECT_EQ_MSG(test, insn.length, c->code.len, "%s, %d bits", c->text, bits);
 	memset(want, 0xcc, sizeof(want));
 	memset(buf, 0xcc, sizeof(buf));
-	KUNIT_EXPECT_EQ_MSG(test, relocate_displaced(buf, &insn, FROM, TO),
+	KUNIT_EXPECT_EQ_MSG(test, kprobe_relocate_displaced(buf, &insn, FROM, TO),
 			    want_copy(want, c, bits), "%s, %d bits", c->text, bits);
 	KUNIT_EXPECT_MEMEQ_MSG(test, buf, want, sizeof(buf), "%s, %d bits", c->text, bits);
 }
@@ -487,7 +487,8 @@ static void check_condition(struct kunit *test, struct bytes bytes, int cond, lo
 	put_unaligned_le32(FROM + target - (TO + sizeof(want)), want + 2);
 	for (size_t i = 0; i < ARRAY_SIZE(all_bits); i++) {
 		KUNIT_ASSERT_EQ(test, decode(&insn, &code, all_bits[i]), 0);
-		KUNIT_EXPECT_EQ(test, relocate_displaced(buf, &insn, FROM, TO), sizeof(want));
+		KUNIT_EXPECT_EQ(test, kprobe_relocate_displaced(buf, &insn, FROM, TO),
+				sizeof(want));
 		KUNIT_EXPECT_MEMEQ(test, buf, want, sizeof(want));
 	}
 }
@@ -510,7 +511,7 @@ static void expect_error(struct kunit *test, struct bytes bytes, int bits, unsig
 	KUNIT_ASSERT_EQ(test, decode(&insn, &code, bits), 0);
 	memset(untouched, 0xcc, sizeof(untouched));
 	memset(buf, 0xcc, sizeof(buf));
-	KUNIT_EXPECT_EQ_MSG(test, relocate_displaced(buf, &insn, from, to), error,
+	KUNIT_EXPECT_EQ_MSG(test, kprobe_relocate_displaced(buf, &insn, from, to), error,
 			    "%*ph, %d bits, from %lx to %lx", bytes.len, bytes.bytes, bits,
 			    from, to);
 	KUNIT_EXPECT_MEMEQ_MSG(test, buf, untouched, sizeof(buf), "%*ph", bytes.len, bytes.bytes);
@@ -566,9 +567,9 @@ static void check_range(struct kunit *test, struct bytes bytes, int bits, int le
 	struct insn insn;
 
 	KUNIT_ASSERT_EQ(test, decode(&insn, &code, bits), 0);
-	KUNIT_EXPECT_EQ(test, len, relocate_displaced(buf, &insn, FROM, to + 0x80000000));
+	KUNIT_EXPECT_EQ(test, len, kprobe_relocate_displaced(buf, &insn, FROM, to + 0x80000000));
 	KUNIT_EXPECT_EQ(test, S32_MIN, (s32)get_unaligned_le32(buf + len - 4));
-	KUNIT_EXPECT_EQ(test, len, relocate_displaced(buf, &insn, FROM, to - 0x7fffffff));
+	KUNIT_EXPECT_EQ(test, len, kprobe_relocate_displaced(buf, &insn, FROM, to - 0x7fffffff));
 	KUNIT_EXPECT_EQ(test, S32_MAX, (s32)get_unaligned_le32(buf + len - 4));
 
 	if (IS_ENABLED(CONFIG_X86_32))
@@ -604,10 +605,10 @@ static void check_return_address(struct kunit *test, struct bytes bytes, int bit
 	struct insn insn;
 
 	KUNIT_ASSERT_EQ(test, decode(&insn, &code, bits), 0);
-	KUNIT_EXPECT_EQ(test, relocate_displaced(buf, &insn, from, from), len);
+	KUNIT_EXPECT_EQ(test, kprobe_relocate_displaced(buf, &insn, from, from), len);
 	KUNIT_EXPECT_EQ(test, (s32)get_unaligned_le32(buf + push_size(bits) - 4), S32_MIN);
 	if (IS_ENABLED(CONFIG_X86_32)) {
-		KUNIT_EXPECT_EQ(test, relocate_displaced(buf, &insn, from - 1, from), len);
+		KUNIT_EXPECT_EQ(test, kprobe_relocate_displaced(buf, &insn, from - 1, from), len);
 		KUNIT_EXPECT_EQ(test, (s32)get_unaligned_le32(buf + push_size(bits) - 4), S32_MAX);
 		return;
 	}
@@ -686,8 +687,9 @@ static void expect_origin(struct kunit *test, const struct region *region, int o
 	unsigned int really_pushed = -1;
 
 	KUNIT_EXPECT_EQ_MSG(test, origin,
-			    displaced_origin(region->code.bytes, region->code.len, offset,
-					     &really_pushed), "%s, %d", region->text, offset);
+			    kprobe_displaced_origin(region->code.bytes, region->code.len, offset,
+						    &really_pushed),
+			    "%s, %d", region->text, offset);
 	KUNIT_EXPECT_EQ_MSG(test, really_pushed, pushed, "%s, %d", region->text, offset);
 }
 
@@ -706,7 +708,7 @@ static void check_origins(struct kunit *test, const struct region *region)
 	for (origin = 0; copied < copy_len; origin += insn.length, copied += len) {
 		KUNIT_ASSERT_EQ(test, insn_decode(&insn, region->code.bytes + origin,
 						  region->code.len - origin, INSN_MODE_KERN), 0);
-		len = relocate_displaced(buf, &insn, FROM + origin, TO + copied);
+		len = kprobe_relocate_displaced(buf, &insn, FROM + origin, TO + copied);
 		KUNIT_ASSERT_GT_MSG(test, len, 0, "%s", region->text);
 		for (i = 0; i < len; i++)
 			expect_origin(test, region, copied + i, origin,
@@ -724,10 +726,11 @@ static void test_origins(struct kunit *test)
 
 		if (!case_has_bits(regions[i].bits, BITS_PER_LONG))
 			continue;
-		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, sizeof(code.bytes), 5),
+		KUNIT_EXPECT_EQ_MSG(test, kprobe_displaced_size(code.bytes, sizeof(code.bytes), 5),
 				    regions[i].code.len, "%s", regions[i].text);
-		KUNIT_EXPECT_EQ_MSG(test, displaced_copies_size(code.bytes, regions[i].code.len),
-				    region_copies_size(&regions[i]), "%s", regions[i].text);
+		KUNIT_EXPECT_EQ_MSG(test, region_copies_size(&regions[i]),
+				    kprobe_displaced_copies_size(code.bytes, regions[i].code.len),
+				    "%s", regions[i].text);
 		check_origins(test, &regions[i]);
 	}
 }
@@ -782,10 +785,11 @@ static void check_place(struct kunit *test, const struct place_case *c, int bits
 	struct insn insn;
 
 	KUNIT_ASSERT_EQ(test, 0, decode(&insn, &code, bits));
-	KUNIT_EXPECT_FALSE_MSG(test, displaced_needs_place(&insn, false, false), "%s", c->name);
-	KUNIT_EXPECT_EQ_MSG(test, displaced_needs_place(&insn, true, false), c->its, "%s",
+	KUNIT_EXPECT_FALSE_MSG(test, kprobe_displaced_needs_place(&insn, false, false), "%s",
+			       c->name);
+	KUNIT_EXPECT_EQ_MSG(test, kprobe_displaced_needs_place(&insn, true, false), c->its, "%s",
 			    c->name);
-	KUNIT_EXPECT_EQ_MSG(test, displaced_needs_place(&insn, false, true), c->lfence, "%s",
+	KUNIT_EXPECT_EQ_MSG(test, kprobe_displaced_needs_place(&insn, false, true), c->lfence, "%s",
 			    c->name);
 }
 
@@ -812,18 +816,18 @@ static void check_agreement(struct kunit *test, struct bytes bytes)
 		return;
 	memset(code.bytes + insn.length, 0x90, sizeof(code.bytes) - insn.length);
 
-	size = displaced_size(code.bytes, sizeof(code.bytes), 5);
+	size = kprobe_displaced_size(code.bytes, sizeof(code.bytes), 5);
 	if (size == -EILSEQ)
 		return;
 	KUNIT_ASSERT_GE_MSG(test, size, max_t(int, 5, insn.length), "%4ph", bytes.bytes);
 	KUNIT_ASSERT_LE_MSG(test, size, DISPLACED_MAX, "%4ph", bytes.bytes);
-	len = relocate_displaced(buf, &insn, FROM, TO);
+	len = kprobe_relocate_displaced(buf, &insn, FROM, TO);
 	KUNIT_ASSERT_GT_MSG(test, len, 0, "%4ph", bytes.bytes);
 	KUNIT_ASSERT_LE_MSG(test, len, sizeof(buf), "%4ph", bytes.bytes);
-	KUNIT_ASSERT_EQ_MSG(test, displaced_origin(code.bytes, size, len - 1, &pushed), 0,
+	KUNIT_ASSERT_EQ_MSG(test, kprobe_displaced_origin(code.bytes, size, len - 1, &pushed), 0,
 			    "%4ph", bytes.bytes);
-	KUNIT_ASSERT_GE_MSG(test, displaced_origin(code.bytes, size, len, &pushed), insn.length,
-			    "%4ph", bytes.bytes);
+	KUNIT_ASSERT_GE_MSG(test, kprobe_displaced_origin(code.bytes, size, len, &pushed),
+			    insn.length, "%4ph", bytes.bytes);
 	KUNIT_ASSERT_EQ(test, pushed, 0);
 }
 

@@ -169,7 +169,7 @@ static bool is_absolute_table_jump(const struct insn *insn)
 {
 	const u8 sib = insn->sib.bytes[0];
 
-	return insn_class(insn) == INSN_JMP_INDIRECT && insn->sib.nbytes &&
+	return kprobe_insn_class(insn) == INSN_JMP_INDIRECT && insn->sib.nbytes &&
 	       X86_MODRM_MOD(insn->modrm.bytes[0]) == 0 && X86_SIB_BASE(sib) == 5 &&
 	       1 << X86_SIB_SCALE(sib) == sizeof(long) && is_table_jump(insn);
 }
@@ -188,13 +188,13 @@ static bool is_tail_call(const struct scan_frame *frame, const struct insn *insn
 /* True if only a branch from elsewhere can reach the next instruction. */
 static bool insn_never_falls_through(const struct insn *insn)
 {
-	char class = insn_class(insn);
+	char class = kprobe_insn_class(insn);
 
 	return is_jump_class(class) || class == INSN_JMP_FAR || class == INSN_STOP;
 }
 
 /**
- * insn_is_padding() - Check if an instruction is padding that execution does not reach
+ * kprobe_insn_is_padding() - Check if an instruction is padding that execution does not reach
  * @insn: An instruction. No branch leads to it.
  * @after_jump: In: whether the instruction before it is padding, an unconditional jump or a
  *		return. Out: whether that holds for the next instruction.
@@ -204,16 +204,16 @@ static bool insn_never_falls_through(const struct insn *insn)
  * Context: Any. Pure.
  * Return: true if @insn is padding.
  */
-bool insn_is_padding(const struct insn *insn, bool *after_jump)
+bool kprobe_insn_is_padding(const struct insn *insn, bool *after_jump)
 {
 	u16 opcode = insn_opcode(insn);
 
-	if (opcode == INT3_INSN_OPCODE || insn_class(insn) == INSN_NOP)
+	if (opcode == INT3_INSN_OPCODE || kprobe_insn_class(insn) == INSN_NOP)
 		return *after_jump;
 	*after_jump = opcode != OPCODE_UD2 && insn_never_falls_through(insn);
 	return false;
 }
-EXPORT_SYMBOL_IF_KUNIT(insn_is_padding);
+EXPORT_SYMBOL_IF_KUNIT(kprobe_insn_is_padding);
 
 /* Add the addresses in operands of an instruction that ends at @end and is no branch. */
 static void branch_map_add_operands(const struct branch_map *map, const struct insn *insn,
@@ -238,7 +238,7 @@ static bool branch_map_add_insn(const struct branch_map *map, struct scan_frame 
 {
 	unsigned long end = addr + insn->length;
 	unsigned long target = end + insn->immediate.value;
-	char class = insn_class(insn);
+	char class = kprobe_insn_class(insn);
 	bool indirect = class == INSN_JMP_INDIRECT || class == INSN_JMP_FAR;
 	bool call = is_call_class(class) || class == INSN_CALL_FAR;
 
@@ -260,7 +260,7 @@ static bool branch_map_add_insn(const struct branch_map *map, struct scan_frame 
 
 static size_t cfi_data_size(const u8 *code, size_t len)
 {
-	return IS_ENABLED(CONFIG_CFI_CLANG) ? cfi_check_size(code, len) : 0;
+	return IS_ENABLED(CONFIG_CFI_CLANG) ? kprobe_cfi_check_size(code, len) : 0;
 }
 
 /* True if @insn loads ES, DS or FS on i386, with which handlers run. */
@@ -316,7 +316,7 @@ static bool is_int3_padding(const u8 *code, size_t len)
 }
 
 /**
- * branches_scan_function() - Add the branch targets of a function to a map
+ * kprobe_scan_branches() - Add the branch targets of a function to a map
  * @map: The map to add to.
  * @code: A copy of the function's bytes, from its symbol to the next one.
  * @len: The number of bytes.
@@ -329,10 +329,10 @@ static bool is_int3_padding(const u8 *code, size_t len)
  *
  * Context: Any. Pure: reads only @code, writes only @map.
  */
-void branches_scan_function(const struct branch_map *map, const u8 *code, size_t len,
-			    unsigned long addr, bool (*is_thunk)(unsigned long addr))
+void kprobe_scan_branches(const struct branch_map *map, const u8 *code, size_t len,
+			  unsigned long addr, bool (*is_thunk)(unsigned long addr))
 {
-	bool opaque = is_static_call_tramp(code, len), after_jump = false;
+	bool opaque = kprobe_is_static_call_tramp(code, len), after_jump = false;
 	struct scan_frame frame = { .exact = true };
 	struct insn insn;
 	size_t pos, data;
@@ -366,4 +366,4 @@ void branches_scan_function(const struct branch_map *map, const u8 *code, size_t
 	if (opaque)
 		branch_map_add_range(map, addr, len);
 }
-EXPORT_SYMBOL_IF_KUNIT(branches_scan_function);
+EXPORT_SYMBOL_IF_KUNIT(kprobe_scan_branches);

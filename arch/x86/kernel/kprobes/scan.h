@@ -40,8 +40,8 @@ static inline void branch_map_add_range(const struct branch_map *map, unsigned l
 		bitmap_set(map->bits, offset, min(len, map->size - offset));
 }
 
-bool insn_is_padding(const struct insn *insn, bool *after_jump);
-void branches_scan_function(const struct branch_map *map, const u8 *code, size_t len,
-			    unsigned long addr, bool (*is_thunk)(unsigned long addr));
+bool kprobe_insn_is_padding(const struct insn *insn, bool *after_jump);
+void kprobe_scan_branches(const struct branch_map *map, const u8 *code, size_t len,
+			  unsigned long addr, bool (*is_thunk)(unsigned long addr));
 
 #endif /* _X86_KPROBES_SCAN_H */

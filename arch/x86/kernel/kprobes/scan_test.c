@@ -53,7 +53,7 @@ static void scan(unsigned long *bits, const u8 *code, size_t len)
 	struct branch_map map = { .start = TEXT, .size = TEXT_SIZE, .bits = bits };
 
 	bitmap_zero(bits, TEXT_SIZE);
-	branches_scan_function(&map, code, len, TEXT + CODE_AT, is_thunk);
+	kprobe_scan_branches(&map, code, len, TEXT + CODE_AT, is_thunk);
 }
 
 static void expect_targets(struct kunit *test, const struct branch_case *c)
@@ -495,13 +495,13 @@ static void test_map_ends(struct kunit *test)
 	struct branch_map map = { .start = TEXT, .size = CODE_AT + 4, .bits = bits };
 
 	bitmap_zero(bits, TEXT_SIZE);
-	branches_scan_function(&map, code, sizeof(code), TEXT + CODE_AT, is_thunk);
+	kprobe_scan_branches(&map, code, sizeof(code), TEXT + CODE_AT, is_thunk);
 	KUNIT_EXPECT_EQ(test, find_first_bit(bits, TEXT_SIZE), CODE_AT);
 	KUNIT_EXPECT_EQ(test, find_last_bit(bits, TEXT_SIZE), CODE_AT + 3);
 	KUNIT_EXPECT_EQ(test, bitmap_weight(bits, TEXT_SIZE), 4);
 
 	bitmap_zero(bits, TEXT_SIZE);
-	branches_scan_function(&map, code, sizeof(code), TEXT - CODE_AT, is_thunk);
+	kprobe_scan_branches(&map, code, sizeof(code), TEXT - CODE_AT, is_thunk);
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(bits, TEXT_SIZE));
 }
 
@@ -553,7 +553,7 @@ static void test_padding(struct kunit *test)
 		for (size_t pos = 0; pos < c->len; pos += insn.length) {
 			KUNIT_ASSERT_EQ_MSG(test, insn_decode(&insn, c->code + pos, c->len - pos,
 							      INSN_MODE_KERN), 0, "%s", c->text);
-			if (insn_is_padding(&insn, &after_jump))
+			if (kprobe_insn_is_padding(&insn, &after_jump))
 				found |= GENMASK(pos + insn.length - 1, pos);
 		}
 		KUNIT_EXPECT_EQ_MSG(test, found, c->padding, "%s", c->text);
@@ -568,10 +568,10 @@ static void test_padding_after_target(struct kunit *test)
 	struct insn insn;
 
 	KUNIT_ASSERT_EQ(test, insn_decode(&insn, nop, sizeof(nop), INSN_MODE_KERN), 0);
-	KUNIT_EXPECT_TRUE(test, insn_is_padding(&insn, &after_jump));
+	KUNIT_EXPECT_TRUE(test, kprobe_insn_is_padding(&insn, &after_jump));
 	KUNIT_EXPECT_TRUE(test, after_jump);
 	after_jump = false;
-	KUNIT_EXPECT_FALSE(test, insn_is_padding(&insn, &after_jump));
+	KUNIT_EXPECT_FALSE(test, kprobe_insn_is_padding(&insn, &after_jump));
 	KUNIT_EXPECT_FALSE(test, after_jump);
 }
 

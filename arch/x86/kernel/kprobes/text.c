@@ -81,14 +81,14 @@ static void restore_original_text(u8 *code, unsigned long addr, unsigned int len
 }
 
 /**
- * read_original_text() - Copy the text without probes
+ * kprobe_read_text() - Copy the text without probes
  * @buf: Destination of the copy.
  * @addr: Address of the text, mapped for @len bytes.
  * @len: Number of bytes.
  *
  * Context: kprobe_mutex and text_mutex held.
  */
-void read_original_text(u8 *buf, unsigned long addr, unsigned int len)
+void kprobe_read_text(u8 *buf, unsigned long addr, unsigned int len)
 {
 	lockdep_assert_held(&text_mutex);
 	memcpy(buf, (void *)addr, len);
@@ -96,7 +96,7 @@ void read_original_text(u8 *buf, unsigned long addr, unsigned int len)
 }
 
 /**
- * decode_original_insn() - Decode an instruction of the text without probes
+ * kprobe_decode_insn() - Decode an instruction of the text without probes
  * @insn: The result, which refers to @code.
  * @code: Buffer of ORIGINAL_CODE_SIZE bytes for a copy of the text.
  * @addr: Address of the instruction.
@@ -104,7 +104,7 @@ void read_original_text(u8 *buf, unsigned long addr, unsigned int len)
  * Context: kprobe_mutex and text_mutex held.
  * Return: 0, or -EILSEQ if the text cannot be read or is no instruction.
  */
-int decode_original_insn(struct insn *insn, u8 *code, unsigned long addr)
+int kprobe_decode_insn(struct insn *insn, u8 *code, unsigned long addr)
 {
 	unsigned int len = ORIGINAL_CODE_SIZE;
 
@@ -123,9 +123,9 @@ static unsigned int reserved_text_size(const struct insn *insn)
 {
 	size_t len = insn->end_kaddr - insn->kaddr;
 
-	if (is_static_call_tramp(insn->kaddr, len))
+	if (kprobe_is_static_call_tramp(insn->kaddr, len))
 		return JMP32_INSN_SIZE;
-	return IS_ENABLED(CONFIG_CFI_CLANG) ? cfi_check_size(insn->kaddr, len) : 0;
+	return IS_ENABLED(CONFIG_CFI_CLANG) ? kprobe_cfi_check_size(insn->kaddr, len) : 0;
 }
 
 int arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr)
@@ -136,7 +136,7 @@ int arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr
 
 	lockdep_assert_held(&text_mutex);
 	while (*pos <= addr) {
-		if (decode_original_insn(&insn, code, *pos) ||
+		if (kprobe_decode_insn(&insn, code, *pos) ||
 		    is_kgdb_breakpoint(code, *pos))
 			return -EILSEQ;
 		padding = code[0] == INT3_INSN_OPCODE ? padding + 1 : 0;

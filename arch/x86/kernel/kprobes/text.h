@@ -36,8 +36,8 @@ static inline bool is_kgdb_breakpoint(const u8 *code, unsigned long addr)
 	return code[0] == INT3_INSN_OPCODE && has_kgdb_breakpoint(addr, 1);
 }
 
-int decode_original_insn(struct insn *insn, u8 *code, unsigned long addr);
-void read_original_text(u8 *buf, unsigned long addr, unsigned int len);
+int kprobe_decode_insn(struct insn *insn, u8 *code, unsigned long addr);
+void kprobe_read_text(u8 *buf, unsigned long addr, unsigned int len);
 void kprobe_write_text(void *addr, const void *code, unsigned int len, unsigned int old_len);
 
 #endif /* _X86_KPROBES_TEXT_H */

@@ -121,7 +121,8 @@ bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 	if (offset < DETOUR_HEAD) {
 		detour_unwind_call(offset - DETOUR_ENTRY, DETOUR_HEAD - DETOUR_ENTRY, sp);
 	} else if (copy >= 0) {
-		*ip += displaced_origin(detour->code, READ_ONCE(detour->size), copy, &pushed);
+		*ip += kprobe_displaced_origin(detour->code, READ_ONCE(detour->size), copy,
+					       &pushed);
 		*sp += pushed;
 	} else {
 		*ip += kp->ainsn.size;
