@@ -16,7 +16,6 @@ import argparse
 import re
 import sys
 
-sys.dont_write_bytecode = True
 import expected
 
 RESULT = re.compile(r"( *)(not )?ok\b *(\d+)? *(?:- )?(.*?)(?: *(?<!\\)# *(SKIP|TODO|XFAIL)\b(.*))?$", re.I)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the selftests in Python share."""
+"""What the selftests in Python share. Importing it answers --help, with the selftest's docstring."""
 import sys
 from pathlib import Path
 
-sys.dont_write_bytecode = True
 DEV = Path(__file__).resolve().parents[1]
-sys.path.append(str(DEV / "check"))
+sys.path += [str(DEV / "check"), str(DEV / "kernel"), str(DEV / "measure")]
 from report import Report, load
+
+if sys.argv[1:] in (["-h"], ["--help"]):
+    sys.exit(print(sys.modules["__main__"].__doc__))
 
 
 def report(cases):
