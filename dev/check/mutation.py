@@ -24,7 +24,7 @@ Mutant = namedtuple("Mutant", "file line function kind old new text")
 RARE = ("lock", "wait", "counter", "barrier")
 
 COMMENT_OR_STRING = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
-                               r"|^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.S | re.M)
+                               r"|^#else\b.*?^#endif|^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.S | re.M)
 CONTROL = re.compile(r"(if|while|for|switch|scoped_guard|\w*for_each\w*)\b\s*\(")
 LABEL = re.compile(r"(?:case\b[^:;{}]*|default\s*):")
 SKIPPED = re.compile(r"else\b|do\b|[{}\s]")
@@ -69,7 +69,7 @@ REVERSED = {"je": "jne", "jne": "je", "jz": "jnz", "jnz": "jz", "incl": "decl", 
 
 
 def mask(text):
-    """The text with comments, strings and directives of the preprocessor as blanks, of the same length."""
+    """The text with blanks for comments, strings, directives and what is after an #else, as stubs are."""
     return COMMENT_OR_STRING.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
