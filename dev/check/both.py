@@ -95,7 +95,7 @@ class Boot:
         if self.kept and self.kept.hash and all(file.stat().st_mtime < built for file in self.kept.files):
             REPORTS.mkdir(parents=True, exist_ok=True)
             new = self.kept.verdict.with_suffix(".new")
-            new.write_text(f"{HEAD}{self.kept.hash}\n" + self.verdict.read_text(errors="replace").replace("\r", ""))
+            new.write_text(f"{HEAD}{self.kept.hash}\n" + "\n".join(lines_of(self.verdict)))
             new.rename(self.kept.verdict)
             print(f"# test-reports/reference/{self.kept.verdict.name} is new")
 
@@ -107,6 +107,23 @@ def boot_both(run, arch, reference, ours, options):
     first = kept if kept and kept.is_there() else Boot(
         run, f"{name}-reference{suffix(arch)}", reference or REPO / f"build/obj/reference{suffix(arch)}", options, kept)
     return first, Boot(run, name + suffix(arch), ours or REPO / f"build/obj/guest{suffix(arch)}", options)
+
+
+def lines_of(verdict):
+    return verdict.read_text(errors="replace").replace("\r", "").split("\n") if verdict.exists() else []
+
+
+def verdicts(report, read, guests):
+    """What read() makes of the verdicts of the reference and of ours, and report whether they are complete. The
+    guests can be files, of earlier verdicts."""
+    found = []
+    for who, guest in zip(("reference", "ours"), guests):
+        file, good, said = (guest, True, []) if isinstance(guest, Path) else guest.end()
+        found.append(read(file))
+        report.result(good and found[-1].complete, f"{who}: it ran to its end", said)
+    if not report.bad and not isinstance(guests[0], Path):
+        guests[0].keep()
+    return found
 
 
 def main():
