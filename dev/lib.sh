@@ -9,6 +9,12 @@ export PATH="/usr/bin:$PATH"
 
 die() { echo "$tool: $*" >&2; exit 1; }
 
+# The help of a script that has no usage() before this: the comment at its head.
+command -v usage >/dev/null || usage() {	# STATUS
+	sed -n '3,${ /^#/!q; s/^# \{0,1\}//p; }' "$0"
+	exit "$1"
+}
+
 # The first mirror of Debian itself in apt's sources.
 mirror() {
 	apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(SUITE)' 'Created-By: Packages' |
