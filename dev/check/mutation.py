@@ -53,9 +53,15 @@ WEAKER = (
     ("wait", re.compile(r"\bsynchronize_rcu_tasks\("), "synchronize_rcu("),
 )
 CALL = re.compile(r"\b(?:[a-z]\w*|READ_ONCE|WRITE_ONCE)\(")
-COMPARISON = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
-LOGIC = {"&&": "||", "||": "&&"}
-WORDS = {"true": "false", "false": "true", "min": "max", "max": "min"}
+# {operator or word: the kind of change, and what replaces it}
+OTHER = {"<": ("bound", "<="), "<=": ("bound", "<"), ">": ("bound", ">="), ">=": ("bound", ">"),
+         "==": ("condition", "!="), "!=": ("condition", "=="), "&&": ("condition", "||"), "||": ("condition", "&&"),
+         "+ 1": ("bound", "+ 0"), "- 1": ("bound", "- 0"), "min": ("bound", "max"), "max": ("bound", "min"),
+         "true": ("value", "false"), "false": ("value", "true"), "0": ("value", "1"), "1": ("value", "0"),
+         "++": ("counter", "--"), "--": ("counter", "++")}
+OPERATORS = [re.compile(pattern) for pattern in (
+    r"(?<=[ \t])(<=|>=|==|!=|<|>)(?=\s)", r"(?<=[ \t])(&&|\|\|)(?=\s)", r"(?<=\w|\)|\]) ([+-] 1)\b(?!U?L?\s*<<)",
+    r"\b(min|max)(?=\()", r"\b(true|false)\b", r"(?<== )(0|1)(?=;)", r"(\+\+|--)")]
 ERRORS = ("EINVAL", "ENOENT", "ENOMEM", "EOPNOTSUPP", "EBUSY")
 
 
@@ -156,26 +162,13 @@ def c_statements(code):
 
 def operators(code, start, end, control=False):
     """Changes of one operator or word."""
-    def change(kind, match, new):
-        return Change(kind, match.start(1), match.end(1), new)
-
-    for match in re.compile(r"(?<=[ \t])(<=|>=|==|!=|<|>)(?=\s)").finditer(code, start, end):
-        yield change("condition" if match[1] in ("==", "!=") else "bound", match, COMPARISON[match[1]])
-    for match in re.compile(r"(?<=[ \t])(&&|\|\|)(?=\s)").finditer(code, start, end):
-        yield change("condition", match, LOGIC[match[1]])
-    for match in re.compile(r"(?<=\w|\)|\]) ([+-] 1)\b(?!U?L?\s*<<)").finditer(code, start, end):
-        yield change("bound", match, match[1].replace("1", "0"))
-    for match in re.compile(r"\b(min|max)(?=\()").finditer(code, start, end):
-        yield change("bound", match, WORDS[match[1]])
-    for match in re.compile(r"\b(true|false)\b").finditer(code, start, end):
-        yield change("value", match, WORDS[match[1]])
-    for match in re.compile(r"(?<== )(0|1)(?=;)").finditer(code, start, end):
-        yield change("value", match, "1" if match[1] == "0" else "0")
-    if not control:
-        for match in re.compile(r"(\+\+|--)").finditer(code, start, end):
-            yield change("counter", match, "--" if match[1] == "++" else "++")
+    for pattern in OPERATORS:
+        for match in pattern.finditer(code, start, end):
+            kind, new = OTHER[match[1]]
+            if not (control and kind == "counter"):
+                yield Change(kind, *match.span(1), new)
     for match in re.compile(r"-(E[A-Z]+)\b").finditer(code, start, end):
-        yield change("error", match, next(error for error in ERRORS if error != match[1]))
+        yield Change("error", *match.span(1), next(error for error in ERRORS if error != match[1]))
     for kind, pattern, new in WEAKER:
         for match in pattern.finditer(code, start, end):
             yield Change(kind, match.start(), match.end(), match.expand(new))
