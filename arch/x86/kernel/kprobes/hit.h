@@ -12,7 +12,7 @@
 
 kprobe_opcode_t *kprobe_boost_ip(const struct kprobe *p);
 
-/* In trampoline.S, and called by it */
+/* In post_stub.S and trampoline.S, and called by them */
 extern const u8 kprobe_post_stub[], kprobe_post_stub_framed[];
 void kprobe_copy_done(struct pt_regs *regs);
 void kretprobe_returned(struct pt_regs *regs);
