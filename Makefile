@@ -41,7 +41,7 @@ help:
 	@echo 'make lint          checkpatch, kernel-doc, sparse, compiler warnings'
 	@echo 'make cross         kprobes on arm64 and riscv64: build, boot, KUnit (15 minutes)'
 	@echo 'make series        the patch series, in build/series'
-	@echo 'make series-check  build every step of it (an hour)'
+	@echo 'make series-check  build each step of it, with kprobes, and boot every fifth (hours)'
 	@echo 'make clean         remove build/'
 	@echo
 	@echo 'DEST=dir           with tree: make it there'

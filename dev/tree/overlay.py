@@ -48,11 +48,11 @@ def from_base(base, paths):
         return {path: (root / path).read_bytes() for path in paths if (root / path).is_file()}
 
 
-def hooks(repo):
+def hooks(repo, directory="hooks"):
     """{hook: the files it patches}, in the order in which they apply."""
     found = {}
-    for file in sorted((repo / "hooks").glob("*.patch")):
-        hook = f"hooks/{file.name}"
+    for file in sorted((repo / directory).glob("*.patch")):
+        hook = f"{directory}/{file.name}"
         sides = re.findall(r"^--- (\S+).*\n\+\+\+ (\S+)", file.read_text(), re.M)
         if not sides:
             raise Refusal(f"{hook}: no patch in it")
