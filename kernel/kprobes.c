@@ -411,6 +411,15 @@ int register_kprobe(struct kprobe *p)
 }
 EXPORT_SYMBOL_GPL(register_kprobe);
 
+/* If there is no memory for a copy, the next hit that finds a post handler tries again. */
+static void kprobe_prepare_late_post(struct kprobe_site *site)
+{
+	if (!READ_ONCE(site->kp.post_handler) || !site_is_armed(site) || kprobe_ftrace(&site->kp))
+		return;
+	guard(kprobe_text)();
+	arch_prepare_post_handler(&site->kp);
+}
+
 /* Follow up what was done to probes without kprobe_mutex. */
 static void kprobes_clean_up(void)
 {
@@ -418,9 +427,12 @@ static void kprobes_clean_up(void)
 	LIST_HEAD(batch);
 
 	guard(mutex)(&kprobe_mutex);
-	for (site = kprobe_site_first_from(0); site; site = kprobe_site_next(site))
-		if (READ_ONCE(site->stale))
-			site_add_to_batch(site, &batch);
+	for (site = kprobe_site_first_from(0); site; site = kprobe_site_next(site)) {
+		if (!READ_ONCE(site->stale))
+			continue;
+		kprobe_prepare_late_post(site);
+		site_add_to_batch(site, &batch);
+	}
 	kprobes_apply_removal(&batch);
 }
 
@@ -438,8 +450,8 @@ static void kprobes_queue_clean_up(struct irq_work *work)
 
 static DEFINE_IRQ_WORK(clean_up_irq_work, kprobes_queue_clean_up);
 
-/* Let a worker call kprobes_clean_up(). Any context. */
-static void kprobes_clean_up_later(void)
+/* kprobes_clean_up_later() - Let a worker call kprobes_clean_up(). Any context. */
+void kprobes_clean_up_later(void)
 {
 	irq_work_queue(&clean_up_irq_work);
 }

@@ -109,7 +109,8 @@ typedef int (*kprobe_break_handler_t)(struct kprobe *p, struct pt_regs *regs);
  *
  * A caller clears the whole struct, and sets the address and the handlers. From registration
  * to the end of unregistration it may change handlers only: each hit calls those that it
- * finds, and none for NULL. There is no post handler if there was none at registration.
+ * finds, and none for NULL. The first hits after an address has got its first post handler may
+ * miss it.
  */
 struct kprobe {
 	struct hlist_node hlist;

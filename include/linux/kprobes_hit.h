@@ -55,6 +55,19 @@ static __always_inline struct kprobe *kprobe_called(struct kprobe *site, bool ne
 	return unlikely(nested) ? site : READ_ONCE(site_of(site)->called);
 }
 
+/*
+ * kprobe_has_post() - True if a hit that runs the instruction has a post handler to call
+ *
+ * Its owner may have set it after registration. The access is plain: the compiler compares the
+ * word in memory, and a marked access would cost an instruction.
+ */
+static __always_inline bool kprobe_has_post(struct kprobe *site, bool nested)
+{
+	return kprobe_called(site, nested)->post_handler;
+}
+
+void kprobe_prepare_post_later(struct kprobe *site);
+
 /* kprobe_call_pre_handlers() - kprobe_pre_handlers(), inline for one probe */
 static __always_inline int kprobe_call_pre_handlers(struct kprobe *site, struct pt_regs *regs,
 						    bool nested)

@@ -48,15 +48,16 @@ enum kprobe_site_state {
  * @has_post:	True if a probe has a post handler. Written under kprobe_mutex.
  * @claimed:	True if the other ftrace_ops has the address, too, to exclude rivals.
  *		kprobe_mutex.
- * @stale:	True if a probe has left or was disabled without kprobe_mutex: the site is
- *		for kprobes_clean_up().
+ * @stale:	True if a probe has left, was disabled or got a post handler without
+ *		kprobe_mutex: the site is for kprobes_clean_up().
  * @unfit:	Why there is no jump: an error of arch_prepare_optimized_kprobe() or
  *		of optimizer.c, or 0. kprobe_mutex.
  * @state:	An enum kprobe_site_state. Written under kprobe_mutex by
  *		kprobe_site_set_state().
  * @node:	Entry in the ordered index. kprobe_mutex.
  * @kp:		The architecture's view. Its @addr and @opcode are constant. Its
- *		@post_handler is set with the first probe that has one, and stays set.
+ *		@post_handler is set with the first probe that has one, by a hit if that is
+ *		set after registration, and stays set.
  *		Its @list is the head of the probes, newest first: written under
  *		kprobe_mutex, read under RCU.
  * @op:		The view of architectures that can put a jump there: @kp, the detour,
@@ -76,10 +77,10 @@ enum kprobe_site_state {
  * @symbol_name, @offset, @fault_handler and @break_handler. A site that is probed through
  * ftrace ends after @kp.
  *
- * A hit reads @has_post and @ops by plain accesses that may race with their WRITE_ONCE():
- * the compiler compares them in memory, and a marked access would cost an instruction. Each
- * is one byte or word, read once a decision, so the access cannot tear or be repeated. A hit
- * that sees the old value comes before the change, for all that its CPU knows.
+ * A hit reads @ops by a plain access that may race with its WRITE_ONCE(): the compiler compares
+ * it in memory, and a marked access would cost an instruction. It is one word, read once, so the
+ * access cannot tear or be repeated. A hit that sees the old value comes before the change, for
+ * all that its CPU knows.
  *
  * Invariant: a site is in the ordered index from its creation until it is freed, and
  * in the hash unless it is gone. The hash has at most one site for an address.

@@ -37,8 +37,8 @@ static bool all_enabled = true;
  * does nothing when no probe has a post handler.
  *
  * A hit on another CPU reads @called without a lock and follows it to a probe that may just
- * have been linked. list_add_rcu() does not order that, only what is before it. A hit sees
- * the other fields in any order.
+ * have been linked, or asks the site for its post handler. list_add_rcu() does not order that,
+ * only what is before it. A hit sees the other fields in any order.
  */
 static bool __kprobes site_update(struct kprobe_site *site)
 {
@@ -52,12 +52,12 @@ static bool __kprobes site_update(struct kprobe_site *site)
 	}
 	if (enabled && list_is_singular(&site->kp.list))
 		called = list_first_entry(&site->kp.list, struct kprobe, list);
-	/* Pairs with the address dependency of kprobe_called(). */
-	smp_store_release(&site->called, called);
 	WRITE_ONCE(site->has_post, post);
 	if (post)
 		WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);
-	site->stale = false;
+	/* Pairs with the address dependency of kprobe_called(). */
+	smp_store_release(&site->called, called);
+	WRITE_ONCE(site->stale, false);
 	/* Calls in flight return to a probed trampoline even if the knob is off. */
 	return enabled && site->state != SITE_GONE &&
 	       (all_enabled || arch_trampoline_kprobe(&site->kp));

@@ -33,6 +33,23 @@ static __always_inline bool kprobe_misses(const struct kprobe *p, bool nested)
 }
 
 /**
+ * kprobe_prepare_post_later() - Let a worker prepare a site for post handlers
+ * @site: The site, at which a hit has found a post handler that was set after registration.
+ *
+ * Context: A hit: what this calls may be probed.
+ */
+noinstr void kprobe_prepare_post_later(struct kprobe *site)
+{
+	WRITE_ONCE(site->post_handler, kprobe_post_handlers);
+	if (READ_ONCE(site_of(site)->stale))
+		return;
+	WRITE_ONCE(site_of(site)->stale, true);
+	instrumentation_begin();
+	kprobes_clean_up_later();
+	instrumentation_end();
+}
+
+/**
  * kprobe_pre_handlers() - Call the pre handlers of a site's probes
  * @site: The site that was hit.
  * @regs: The registers at the hit.
@@ -45,12 +62,13 @@ static __always_inline bool kprobe_misses(const struct kprobe *p, bool nested)
  */
 noinstr int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs)
 {
-	bool nested = kprobe_hit_is_nested(), missed = false, changed = false;
+	bool nested = kprobe_hit_is_nested(), missed = false, changed = false, post = false;
 	struct kprobe *p;
 
 	list_for_each_entry_lockless(p, &site->list, list) {
 		if (kprobe_disabled(p))
 			continue;
+		post |= !!READ_ONCE(p->post_handler);
 		if (kprobe_misses(p, nested)) {
 			kprobe_count_miss(p);
 			missed = true;
@@ -61,6 +79,8 @@ noinstr int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs)
 	}
 	if (missed)
 		kprobe_count_miss(site);
+	if (post && !READ_ONCE(site_of(site)->has_post))
+		kprobe_prepare_post_later(site);
 	return changed;
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What pre and post handlers see, and what they may do. */
+#include <linux/delay.h>
+#include <linux/jiffies.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
+#include <linux/string.h>
 
 #include "actions.h"
 #include "probes.h"
@@ -255,6 +258,25 @@ static void other_post_handler(struct kprobe *kp, struct pt_regs *regs, unsigned
 		kpt_note('2');
 }
 
+/* Set a post handler where there is none: the kernel may prepare for it at the first hit. */
+void kpt_set_post_handler_late(struct kprobe *kp, kprobe_post_handler_t handler,
+			       void (*hit)(const void *data), const void *data)
+{
+	unsigned long end = jiffies + PATIENCE;
+
+	WRITE_ONCE(kp->post_handler, handler);
+	do {
+		kpt_clear_journal();
+		hit(data);
+		msleep(10);
+	} while (!strpbrk(kpt_journal, "ABCDEFG") && time_before(jiffies, end));
+}
+
+static void call_place(const void *place)
+{
+	kpt_call(place);
+}
+
 /* Expect that calls of @place call the handlers that @a, which is registered there, has then. */
 void kpt_expect_handlers_change(struct kunit *test, const struct place *place, struct kprobe *a)
 {
@@ -265,13 +287,16 @@ void kpt_expect_handlers_change(struct kunit *test, const struct place *place, s
 	EXPECT_CALL(test, place, post ? "1A" : "1");
 	WRITE_ONCE(a->pre_handler, NULL);
 	EXPECT_CALL(test, place, post ? "A" : "");
-	if (post) {
-		WRITE_ONCE(a->post_handler, other_post_handler);
-		EXPECT_CALL(test, place, "2");
-		WRITE_ONCE(a->post_handler, NULL);
-		EXPECT_CALL(test, place, "");
-		WRITE_ONCE(a->post_handler, kpt_post_handler);
+	if (!post) {
+		kpt_set_post_handler_late(a, kpt_post_handler, call_place, place);
+		EXPECT_CALL(test, place, "A");
 	}
+	WRITE_ONCE(a->post_handler, other_post_handler);
+	EXPECT_CALL(test, place, "2");
+	WRITE_ONCE(a->post_handler, NULL);
+	EXPECT_CALL(test, place, "");
+	if (post)
+		WRITE_ONCE(a->post_handler, kpt_post_handler);
 	WRITE_ONCE(a->pre_handler, kpt_pre_handler);
 	EXPECT_CALL(test, place, post ? "aA" : "a");
 }
@@ -321,20 +346,27 @@ static noinline u64 kprobes_test_own_target(u64 arg)
 	return arg * 9 + 4;
 }
 
-/* A registered probe must not get its first post handler, but the kernel survives it. */
-static void post_handler_set_late_is_harmless(struct kunit *test)
+/* While it is disabled, and while it is enabled. */
+static void post_handler_is_set_late(struct kunit *test)
 {
+	struct place own = { .call = kprobes_test_own_target };
 	struct kprobe *a = kpt_probe('a', "kprobes_test_own_target");
-	u64 (*target)(u64 arg) = kprobes_test_own_target;
 
-	OPTIMIZER_HIDE_VAR(target);
-	ASSERT_REGISTERED(test, a);
-	KUNIT_EXPECT_EQ(test, disable_kprobe(a), 0);
-	a->post_handler = kpt_post_handler;
-	KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
-	kpt_clear_journal();
-	KUNIT_EXPECT_EQ(test, target(ARG), ARG * 9 + 4);
-	KUNIT_EXPECT_EQ(test, kpt_journal[0], 'a');
+	for (int disabled = 0; disabled < 2; disabled++) {
+		a->addr = NULL;
+		a->flags = disabled ? KPROBE_FLAG_DISABLED : 0;
+		a->post_handler = NULL;
+		ASSERT_REGISTERED(test, a);
+		if (disabled) {
+			a->post_handler = kpt_post_handler;
+			KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
+		}
+		kpt_set_post_handler_late(a, kpt_post_handler, call_place, &own);
+		KUNIT_EXPECT_STREQ(test, kpt_journal, "aA");
+		unregister_kprobe(a);
+		/* The next one has no copy that this one has left. */
+		kpt_wait_until_site_is_freed(test, a);
+	}
 }
 
 static struct kunit_case kprobes_handlers_cases[] = {
@@ -355,7 +387,7 @@ static struct kunit_case kprobes_handlers_cases[] = {
 	KUNIT_CASE_PARAM(handler_may_fault, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(handlers_change, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(pre_handler_is_set_late, kpt_place_gen_params),
-	KUNIT_CASE(post_handler_set_late_is_harmless),
+	KUNIT_CASE(post_handler_is_set_late),
 	{ }
 };
 

@@ -97,7 +97,7 @@ static void handlers_of_optimized_probe_change(struct kunit *test)
 			ASSERT_REGISTERED(test, b);
 			ASSERT_OPTIMIZED(test, a);
 			kpt_expect_handlers_change(test, TARGET, a);
-			KUNIT_EXPECT_TRUE(test, kprobe_optimized(a));
+			ASSERT_OPTIMIZED(test, a);
 			unregister_kprobe(b);
 			kpt_expect_handlers_change(test, TARGET, a);
 			unregister_kprobe(a);

@@ -50,6 +50,8 @@ struct test_probe *kpt_test_probe(char name);
 struct kprobe *kpt_probe(char name, const char *symbol);
 struct kprobe *kpt_post_probe(char name, const char *symbol);
 void kpt_expect_handlers_change(struct kunit *test, const struct place *place, struct kprobe *a);
+void kpt_set_post_handler_late(struct kprobe *kp, kprobe_post_handler_t handler,
+			       void (*hit)(const void *data), const void *data);
 int kpt_pre_handler(struct kprobe *kp, struct pt_regs *regs);
 void kpt_post_handler(struct kprobe *kp, struct pt_regs *regs, unsigned long flags);
 bool kpt_is_linked(const struct kprobe *kp);

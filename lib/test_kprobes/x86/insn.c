@@ -12,6 +12,13 @@
 #include "frames.h"
 #include "snippets.h"
 
+static void hit_snippet(const void *snippet)
+{
+	kpt_set_input(0);
+	kpt_run_snippet(snippet);
+}
+
+/* Also if it gets a post handler while it is registered. */
 static void insn_does_the_same(struct kunit *test)
 {
 	const struct snippet *snippet = test->param_value;
@@ -23,6 +30,10 @@ static void insn_does_the_same(struct kunit *test)
 		ASSERT_REGISTERED(test, a);
 		KUNIT_EXPECT_PTR_EQ(test, a->addr, (void *)kpt_insn_address(snippet));
 		kpt_expect_same(test, snippet, expected, post);
+		if (!post) {
+			kpt_set_post_handler_late(a, kpt_record_post, hit_snippet, snippet);
+			kpt_expect_same(test, snippet, expected, true);
+		}
 		KUNIT_EXPECT_EQ(test, a->nmissed, 0);
 		unregister_kprobe(a);
 	}

@@ -13,18 +13,18 @@
  * On x86-64 handlers must not change the stack pointer: ftrace returns by its own, while
  * the function graph tracer and fprobes use the one in @regs.
  */
-static __always_inline void kprobe_ftrace_handle_hit(struct kprobe *kp,
+static __always_inline void kprobe_ftrace_handle_hit(struct kprobe *kp, unsigned long ip,
 						     struct pt_regs *regs, bool nested)
 {
 	unsigned long return_ip = regs->ip;
 
 	/* Handlers find ip as after a breakpoint, however the probe is armed. */
-	regs->ip = (unsigned long)kp->addr + INT3_INSN_SIZE;
+	regs->ip = ip + INT3_INSN_SIZE;
 	kprobe_begin_hit(kp, regs, nested);
 	if (unlikely(kprobe_call_pre_handlers(kp, regs, nested))) {
 		kprobe_detour_redirect(regs);
 		return_ip = regs->ip;
-	} else if (unlikely(site_of(kp)->has_post)) {
+	} else if (unlikely(kprobe_has_post(kp, nested))) {
 		regs->ip = (unsigned long)kp->addr + MCOUNT_INSN_SIZE;
 		if (kprobe_run_post_handlers(kp, regs))
 			return_ip = regs->ip;
@@ -38,7 +38,7 @@ static __always_inline void kprobe_ftrace_handle_hit(struct kprobe *kp,
 static noinstr void kprobe_ftrace_nested_hit(struct kprobe *kp, struct pt_regs *regs)
 {
 	if (kprobe_hit_from_above())
-		kprobe_ftrace_handle_hit(kp, regs, true);
+		kprobe_ftrace_handle_hit(kp, (unsigned long)kp->addr, regs, true);
 	else
 		kprobes_inc_nmissed_count(kp);
 }
@@ -68,7 +68,7 @@ noinstr void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 	kp = kprobe_find((void *)ip);
 	if (likely(kp && site_of(kp)->ops == ops)) {
 		if (likely(!kprobe_running()))
-			kprobe_ftrace_handle_hit(kp, regs, false);
+			kprobe_ftrace_handle_hit(kp, ip, regs, false);
 		else
 			kprobe_ftrace_nested_hit(kp, regs);
 	}

@@ -179,13 +179,11 @@ noinstr bool kprobe_run_post_handlers(struct kprobe *kp, struct pt_regs *regs)
 	return kprobe_post_handlers_divert(kp, regs);
 }
 
-/*
- * There is no copy for a post handler that was set after registration, which is a fault
- * of its owner: it is not called.
- */
+/* There is no copy yet for a post handler that was set after registration. */
 static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs)
 {
 	if (unlikely(kp->ainsn.run == INSN_RUN_BOOST)) {
+		kprobe_prepare_post_later(kp);
 		kprobe_run_without_trap(kp, regs, false);
 		return;
 	}
@@ -204,10 +202,8 @@ static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs
 static __always_inline kprobe_opcode_t *kprobe_run_or_copy(struct kprobe *kp,
 							   struct pt_regs *regs)
 {
-	kprobe_opcode_t *post_insn;
+	kprobe_opcode_t *post_insn = READ_ONCE(kp->ainsn.post_insn);
 
-	barrier();	/* the copy was there before has_post was set */
-	post_insn = READ_ONCE(kp->ainsn.post_insn);
 	if (post_insn)
 		return post_insn;
 	if (kp->ainsn.run == INSN_RUN_STEP)
@@ -238,7 +234,7 @@ static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs 
 	kprobe_begin_hit(kp, regs, nested);
 	state = kprobe_enter_exception(regs);
 	changed = kprobe_call_pre_handlers(kp, regs, nested);
-	if (likely(!changed && !site_of(kp)->has_post && kp->ainsn.run != INSN_RUN_STEP)) {
+	if (likely(!changed && !kprobe_has_post(kp, nested) && kp->ainsn.run != INSN_RUN_STEP)) {
 		kprobe_run_without_trap(kp, regs, false);
 	} else if (likely(!changed)) {
 		copy = kprobe_run_or_copy(kp, regs);
