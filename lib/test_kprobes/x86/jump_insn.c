@@ -116,6 +116,9 @@ static void displaced_insns_do_the_same_with_post_handlers(struct kunit *test)
 	expect_same_with_post(test, snippet, expected, "aA");
 	wait_for_kprobe_optimizer();
 	expect_same_with_post(test, snippet, expected, "aA");
+	/* A trap follows it, which restores what it changes before handlers are called. */
+	if (!strcmp(snippet->name, "mov_ds"))
+		KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
 	ASSERT_REGISTERED(test, b);
 	wait_for_kprobe_optimizer();
 	expect_same_with_post(test, snippet, expected, "baA");

@@ -87,6 +87,7 @@ SNIPPET_TABLE_LABEL("unfit", "unfit");
 
 /* A jump can displace all of these. */
 FITTING("plain", "", PROBED, FOLLOWING RETURN);
+FITTING("mov_ds", "mov %ds, " TEMP_32, "mov " TEMP_32 ", %ds", "nop\n nop\n nop\n" RETURN);
 FITTING("five_bytes", "", "mov $1066, %eax", "1: dec " CX "\n jg 1b\n" RETURN);
 FITTING("jcc_first", "", "jc 1f", ADD_ONE "\n lea 2(" AX "), " AX "\n 1:" RETURN);
 FITTING("jcc_near", "", "{disp32} jnz 1f", ADD_ONE "\n 1:" RETURN);

@@ -904,7 +904,7 @@ static void check_detours(struct copies *c, const u8 *bytes, size_t limit)
 
 	c->full.has_post = true;
 	err = arch_prepare_optimized_kprobe(&c->full.op, &c->full.kp);
-	if (MUST(err == (now->way ? -EOPNOTSUPP : 0)) && !err)
+	if (MUST(err == (now->way || now->kind == COPIED_PLAIN ? -EOPNOTSUPP : 0)) && !err)
 		check_detour(&c->full, bytes);
 }
 

@@ -13,8 +13,9 @@ struct insn;
 enum insn_class {
 	INSN_ORDINARY = '.',		/* a copy at another address does the same */
 	/*
-	 * Ordinary, but not with the stub that calls post handlers: loads a control, debug,
-	 * segment or model specific register, or the address of a descriptor table.
+	 * Ordinary, but post handlers are called in an exception, not by the stub or a detour:
+	 * loads a control, debug, segment or model specific register, or the address of a
+	 * descriptor table.
 	 */
 	INSN_SYSTEM = 's',
 	INSN_JCC = 'c',

@@ -28,6 +28,7 @@
 #include "branches.h"
 #include "detour.h"
 #include "hit.h"
+#include "insn.h"
 #include "opcode.h"
 #include "relay.h"
 #include "relocate.h"
@@ -386,12 +387,13 @@ static int detour_add_first_copy(struct detour_code *code, struct arch_optimized
 	return min(size, 0);
 }
 
-static bool begins_with_branch(const struct arch_optimized_insn *op)
+/* Can post handlers be called after a copy of the first instruction? */
+static bool post_handlers_can_follow(const struct arch_optimized_insn *op)
 {
 	struct insn insn;
 
-	return insn_decode(&insn, op->code, op->size, INSN_MODE_KERN) ||
-	       displaced_is_branch(&insn);
+	return !insn_decode(&insn, op->code, op->size, INSN_MODE_KERN) &&
+	       !displaced_is_branch(&insn) && kprobe_insn_class(&insn) != INSN_SYSTEM;
 }
 
 static unsigned int detour_size(const struct arch_optimized_insn *op,
@@ -457,7 +459,7 @@ static int detour_make(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
 	int err;
 
-	if (site->has_post && begins_with_branch(op))
+	if (site->has_post && !post_handlers_can_follow(op))
 		return -EOPNOTSUPP;
 	op->insn = kprobe_get_optinsn_slot(&site->kp, detour_size(op, site));
 	if (!op->insn)
