@@ -72,6 +72,42 @@ static char kprobe_type(const struct kprobe *p)
 	return is_jprobe(p) ? 'j' : 'k';
 }
 
+/* The function of the probe's owner that is called at a hit. */
+static void *kprobe_owners_handler(struct kprobe *p)
+{
+	if (is_return_probe(p)) {
+		struct kretprobe *rp = container_of(p, struct kretprobe, kp);
+
+		return rp->handler ?: rp->entry_handler;
+	}
+	return is_jprobe(p) ? jprobe_owners_handler(p) : p->pre_handler ?: (void *)p->post_handler;
+}
+
+/* What is printed of a probe, without the lock that keeps its owner from freeing it */
+struct kprobe_shown {
+	char type;
+	u32 flags;
+	void *handler;
+};
+
+/* Copy what is printed of a site's probe @n. Returns false if there are not so many. */
+static bool kprobe_copy_shown(struct kprobe_shown *shown, const struct kprobe_site *site,
+			      unsigned int n)
+{
+	struct kprobe *p;
+
+	guard(kprobe_links)();
+	list_for_each_entry(p, &site->kp.list, list) {
+		if (n--)
+			continue;
+		shown->type = kprobe_type(p);
+		shown->flags = p->flags;
+		shown->handler = kprobe_owners_handler(p);
+		return true;
+	}
+	return false;
+}
+
 /* Write symbol, offset and module to @text, or @addr, which is to be printed, without a symbol. */
 static noinline_for_stack void kprobe_site_symbol(const struct kprobe_site *site, void *addr,
 						  char text[KSYM_SYMBOL_LEN])
@@ -93,15 +129,14 @@ static void kprobe_list_show(struct seq_file *m, struct kprobe_site *site)
 {
 	void *addr = kprobe_shown_addr(m->file, site_addr(site));
 	char symbol[KSYM_SYMBOL_LEN];
-	struct kprobe *p;
+	struct kprobe_shown shown;
 
 	kprobe_site_symbol(site, addr, symbol);
-	guard(kprobe_links)();
-	list_for_each_entry(p, &site->kp.list, list) {
-		seq_printf(m, "%px  %c  %s ", addr, kprobe_type(p), symbol);
-		if (kprobe_gone(p))
+	for (unsigned int n = 0; kprobe_copy_shown(&shown, site, n); n++) {
+		seq_printf(m, "%px  %c  %s ", addr, shown.type, symbol);
+		if (shown.flags & KPROBE_FLAG_GONE)
 			seq_puts(m, "[GONE]");
-		else if (kprobe_disabled(p))
+		else if (shown.flags & KPROBE_FLAG_DISABLED)
 			seq_puts(m, "[DISABLED]");
 		if (kprobe_optimized(&site->kp))
 			seq_puts(m, "[OPTIMIZED]");
@@ -254,34 +289,19 @@ DEFINE_SHOW_ATTRIBUTE(kprobes_stats);
 
 /* sites: a line for each probed address, in address order */
 
-/* The function of the probe's owner that is called at a hit. */
-static void *kprobe_owners_handler(struct kprobe *p)
-{
-	if (is_return_probe(p)) {
-		struct kretprobe *rp = container_of(p, struct kretprobe, kp);
-
-		return rp->handler ?: rp->entry_handler;
-	}
-	return is_jprobe(p) ? jprobe_owners_handler(p) : p->pre_handler ?: (void *)p->post_handler;
-}
-
 static void kprobe_site_show_probes(struct seq_file *m, const struct kprobe_site *site)
 {
-	const char *comma = "";
-	struct kprobe *p;
+	struct kprobe_shown shown;
 
-	guard(kprobe_links)();
-	list_for_each_entry(p, &site->kp.list, list) {
-		void *handler = kprobe_owners_handler(p);
-
-		seq_puts(m, comma);
-		if (handler)
-			seq_printf(m, "%ps", handler);
+	for (unsigned int n = 0; kprobe_copy_shown(&shown, site, n); n++) {
+		if (n)
+			seq_putc(m, ',');
+		if (shown.handler)
+			seq_printf(m, "%ps", shown.handler);
 		else
 			seq_puts(m, "none");
-		if (kprobe_disabled(p))
+		if (shown.flags & (KPROBE_FLAG_GONE | KPROBE_FLAG_DISABLED))
 			seq_puts(m, "(disabled)");
-		comma = ",";
 	}
 }
 
