@@ -250,6 +250,8 @@ static int __init optinsn_slots_init(void)
 	const unsigned int sizes[] = KPROBE_OPTINSN_SIZES;
 
 	BUILD_BUG_ON(ARRAY_SIZE(sizes) > ARRAY_SIZE(optinsn_slots));
+	/* More slots than that have no bit in @used. */
+	BUILD_BUG_ON(__builtin_constant_p(sizes[0]) && sizes[0] < KPROBE_SLOT_SIZE);
 	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++) {
 		optinsn_slots[i] = (struct slot_cache){
 			.name = "kprobe_optinsn_page",
