@@ -21,8 +21,9 @@
 
 #include <kunit/visibility.h>
 
-static void visit_in_text(const struct kprobe_text *text, text_visit_fn visit, void *data,
-			  enum text_table table, unsigned long addr, unsigned long target)
+static __maybe_unused void visit_in_text(const struct kprobe_text *text, text_visit_fn visit,
+					 void *data, enum text_table table, unsigned long addr,
+					 unsigned long target)
 {
 	if (addr - text->start < text->size)
 		visit(data, table, addr, target);
