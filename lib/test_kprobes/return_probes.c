@@ -135,9 +135,24 @@ struct kretprobe *kpt_create_return_probe(struct kunit *test, const struct host 
 
 static atomic_t freed_pools;
 
+#ifdef CONFIG_KRETPROBE_ON_RETHOOK
+static bool is_of_pool(const struct kretprobe *rp, unsigned long memory)
+{
+	return false;
+}
+#else
+/* A return probe keeps the address after its pool has gone. */
+static bool is_of_pool(const struct kretprobe *rp, unsigned long memory)
+{
+	return memory && memory == (__force unsigned long)rp->cache;
+}
+#endif
+
 static int count_freed_pool(struct kprobe *kp, struct pt_regs *regs)
 {
-	atomic_inc(&freed_pools);
+	for (unsigned int i = 0; i < ARRAY_SIZE(return_probes); i++)
+		if (is_of_pool(&return_probes[i].rp, regs_get_kernel_argument(regs, 0)))
+			atomic_inc(&freed_pools);
 	return 0;
 }
 
