@@ -14,25 +14,30 @@ struct static_call_site;
 
 /**
  * struct kprobe_text - Text of the kernel or of a module, and what is known of it
- * @start:	Start of the text.
- * @size:	Size of the text in bytes.
+ * @start:	Its first address.
+ * @end:	The address after its last.
  * @mod:	The module, or NULL for the kernel.
- * @jumps:	Its jump labels, up to @jumps_stop.
+ * @complete:	True for the kernel's, and for that of a module, but for its init text, from
+ *		the time on when its tables do not change any more: the other fields are valid.
+ * @jumps:	The jump labels of a module, up to @jumps_stop.
  * @jumps_stop:	The end of @jumps.
  * @calls:	Its inlined static calls, up to @calls_stop.
  * @calls_stop:	The end of @calls.
  * @bugs:	Its BUG() and WARN() instructions, up to @bugs_stop.
  * @bugs_stop:	The end of @bugs.
- * @reserved:	The offsets of all these instructions from @start, in ascending order.
+ * @reserved:	The offsets of all these instructions from @start, in ascending order; NULL
+ *		until kprobe_text_at() has been called.
  * @nr_reserved: Their number.
  * @arch:	What arch_learn_text() has found.
  *
- * It exists from the first question about it until the module is unloaded.
+ * That of a module exists from the notification that the module is coming to the one that it is
+ * going, and of its init text until that is freed.
  */
 struct kprobe_text {
 	unsigned long start;
-	unsigned long size;
+	unsigned long end;
 	struct module *mod;
+	bool complete;
 	const struct jump_entry *jumps, *jumps_stop;
 	const struct static_call_site *calls, *calls_stop;
 	const struct bug_entry *bugs, *bugs_stop;

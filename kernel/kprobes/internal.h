@@ -37,6 +37,7 @@
 
 struct dentry;
 struct file;
+struct module;
 struct seq_file;
 
 extern struct mutex kprobe_mutex;
@@ -168,6 +169,7 @@ int kprobe_check_insn(struct kprobe_address *where, struct kprobe_cursor *cursor
 
 /* text.c */
 const char *kprobe_reserved_for(unsigned long addr);
+int kprobe_text_add(struct module *mod, unsigned long start, unsigned long end);
 void kprobe_text_forget(unsigned long start, unsigned long end);
 
 /* blacklist.c */
@@ -323,16 +325,10 @@ static inline int jprobe_check(struct kprobe *p, struct kprobe_address *where)
 /* module.c */
 #ifdef CONFIG_MODULES
 int kprobe_module_check_text(unsigned long addr);
-bool kprobe_module_text_tables(unsigned long addr, struct kprobe_text *tables);
 #else
 static inline int kprobe_module_check_text(unsigned long addr)
 {
 	return -EINVAL;
-}
-
-static inline bool kprobe_module_text_tables(unsigned long addr, struct kprobe_text *tables)
-{
-	return false;
 }
 #endif
 

@@ -10,32 +10,14 @@
 #include <linux/limits.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
-#include <linux/xarray.h>
-
-/*
- * Text that may be probed: from the notification that a module is coming, when its
- * blacklist is added, to the notification that the module or its init text is
- * going. Outside of that time, the text of a module can be freed without a notification.
- * An entry is the module, tagged until its tables are complete. Protected by kprobe_mutex.
- */
-static struct maple_tree known_text = MTREE_INIT(known_text, 0);
-
-#define TABLES_INCOMPLETE	1
-
-/* The entry of the text at @addr, or NULL. @mod is set to the module that is there. */
-static void *known_text_at(unsigned long addr, struct module **mod)
-{
-	lockdep_assert_held(&kprobe_mutex);
-	guard(preempt)();
-	*mod = __module_text_address(addr);
-	/* The state changes without a lock, but not to freed text: that takes kprobe_mutex. */
-	return *mod && data_race((*mod)->state) != MODULE_STATE_GOING ?
-	       mtree_load(&known_text, addr) : NULL;
-}
 
 /**
  * kprobe_module_check_text() - Check that an address is in text of a module that stays
  * @addr: The address.
+ *
+ * That is text from the notification that the module is coming, when its blacklist is added,
+ * to the notification that the module or its init text is going. Outside of that time, it can
+ * be freed without a notification.
  *
  * Context: Process context, kprobe_mutex held.
  * Return: 0; -EINVAL if it is in no module's text; -ENOENT if the module is not yet
@@ -43,70 +25,47 @@ static void *known_text_at(unsigned long addr, struct module **mod)
  */
 int kprobe_module_check_text(unsigned long addr)
 {
-	struct module *mod;
-	void *entry = known_text_at(addr, &mod);
+	const struct module *mod;
 
+	guard(preempt)();
+	mod = __module_text_address(addr);
 	if (!mod)
 		return -EINVAL;
-	return xa_untag_pointer(entry) == mod ? 0 : -ENOENT;
+	/* The state changes without a lock, but not to freed text: that takes kprobe_mutex. */
+	if (data_race(mod->state) == MODULE_STATE_GOING || !kprobe_known_text(addr))
+		return -ENOENT;
+	return 0;
 }
 
 #ifdef CONFIG_JUMP_LABEL
-static void module_jump_labels(struct kprobe_text *tables, const struct module *mod)
+static void module_jump_labels(struct kprobe_text *text, const struct module *mod)
 {
-	tables->jumps = mod->jump_entries;
-	tables->jumps_stop = mod->jump_entries + mod->num_jump_entries;
+	text->jumps = mod->jump_entries;
+	text->jumps_stop = mod->jump_entries + mod->num_jump_entries;
 }
 #else
-static void module_jump_labels(struct kprobe_text *tables, const struct module *mod) { }
+static void module_jump_labels(struct kprobe_text *text, const struct module *mod) { }
 #endif
 
 #ifdef CONFIG_HAVE_STATIC_CALL_INLINE
-static void module_static_calls(struct kprobe_text *tables, const struct module *mod)
+static void module_static_calls(struct kprobe_text *text, const struct module *mod)
 {
-	tables->calls = mod->static_call_sites;
-	tables->calls_stop = mod->static_call_sites + mod->num_static_call_sites;
+	text->calls = mod->static_call_sites;
+	text->calls_stop = mod->static_call_sites + mod->num_static_call_sites;
 }
 #else
-static void module_static_calls(struct kprobe_text *tables, const struct module *mod) { }
+static void module_static_calls(struct kprobe_text *text, const struct module *mod) { }
 #endif
 
 #ifdef CONFIG_GENERIC_BUG
-static void module_bugs(struct kprobe_text *tables, const struct module *mod)
+static void module_bugs(struct kprobe_text *text, const struct module *mod)
 {
-	tables->bugs = mod->bug_table;
-	tables->bugs_stop = mod->bug_table + mod->num_bugs;
+	text->bugs = mod->bug_table;
+	text->bugs_stop = mod->bug_table + mod->num_bugs;
 }
 #else
-static void module_bugs(struct kprobe_text *tables, const struct module *mod) { }
+static void module_bugs(struct kprobe_text *text, const struct module *mod) { }
 #endif
-
-/**
- * kprobe_module_text_tables() - Fill in the tables of a module
- * @addr: An address in its text.
- * @tables: The result.
- *
- * The tables are sorted before the module's init function is called. While the module is
- * being unloaded, all probes of its text are refused.
- *
- * Context: Process context, kprobe_mutex held.
- * Return: true if there is a module whose tables are complete.
- */
-bool kprobe_module_text_tables(unsigned long addr, struct kprobe_text *tables)
-{
-	struct module *mod;
-	void *entry = known_text_at(addr, &mod);
-
-	if (!entry || entry != mod)
-		return false;
-	tables->start = (unsigned long)mod->mem[MOD_TEXT].base;
-	tables->size = mod->mem[MOD_TEXT].size;
-	tables->mod = mod;
-	module_jump_labels(tables, mod);
-	module_static_calls(tables, mod);
-	module_bugs(tables, mod);
-	return true;
-}
 
 static unsigned long module_text_start(const struct module *mod, enum mod_mem_type type)
 {
@@ -120,18 +79,15 @@ static unsigned long module_text_end(const struct module *mod, enum mod_mem_type
 
 static int module_add_text(struct module *mod, enum mod_mem_type type)
 {
-	unsigned long start = module_text_start(mod, type), end = module_text_end(mod, type);
-	void *entry = xa_tag_pointer(mod, TABLES_INCOMPLETE);
-
-	return start < end ? mtree_store_range(&known_text, start, end - 1, entry, GFP_KERNEL) : 0;
+	return kprobe_text_add(mod, module_text_start(mod, type), module_text_end(mod, type));
 }
 
 static void module_forget_text(const struct module *mod, enum mod_mem_type type)
 {
 	unsigned long start = module_text_start(mod, type), end = module_text_end(mod, type);
 
-	range_tree_clear(&known_text, start, end);
 	kprobes_forget_text(start, end);
+	kprobe_text_forget(start, end);
 }
 
 /* Without its whole blacklist, a module must not be probed. */
@@ -148,18 +104,22 @@ static void module_come(struct module *mod)
 
 /*
  * All users of the module's tables have sorted them, and have patched its text: so the
- * targets of its jumps can be known. The entry in the tree gets its final value.
+ * targets of its jumps can be known.
  */
-static void module_complete_tables(struct module *mod)
+static void module_complete_tables(const struct module *mod)
 {
 	unsigned long start = module_text_start(mod, MOD_TEXT);
 	unsigned long end = module_text_end(mod, MOD_TEXT);
+	struct kprobe_text *text = kprobe_known_text(start);
 	struct kprobe_site *site;
 
-	/* Not if there was no memory for the module's text in the tree. */
-	if (start == end || !mtree_load(&known_text, start) ||
-	    mtree_store_range(&known_text, start, end - 1, mod, GFP_KERNEL))
+	/* There may have been no memory for it. */
+	if (!text)
 		return;
+	module_jump_labels(text, mod);
+	module_static_calls(text, mod);
+	module_bugs(text, mod);
+	text->complete = true;
 	for (site = kprobe_site_first_in(start, end); site; site = kprobe_site_next_in(site, end))
 		kprobe_optimizer_consider(site);
 }
@@ -179,8 +139,6 @@ static int kprobes_module_notify(struct notifier_block *nb, unsigned long state,
 	case MODULE_STATE_GOING:
 		module_forget_text(mod, MOD_INIT_TEXT);
 		module_forget_text(mod, MOD_TEXT);
-		kprobe_text_forget(module_text_start(mod, MOD_TEXT),
-				   module_text_end(mod, MOD_TEXT));
 		break;
 	}
 	return NOTIFY_DONE;

@@ -25,28 +25,22 @@ static __maybe_unused void visit_in_text(const struct kprobe_text *text, text_vi
 					 void *data, enum text_table table, unsigned long addr,
 					 unsigned long target)
 {
-	if (addr - text->start < text->size)
+	if (addr >= text->start && addr < text->end)
 		visit(data, table, addr, target);
 }
 
 #ifdef CONFIG_JUMP_LABEL
 static void walk_jump_labels(const struct kprobe_text *text, text_visit_fn visit, void *data)
 {
-	const struct jump_entry *jump;
+	const struct jump_entry *jump = text->mod ? text->jumps : __start___jump_table;
+	const struct jump_entry *stop = text->mod ? text->jumps_stop : __stop___jump_table;
 
-	for (jump = text->jumps; jump < text->jumps_stop; jump++)
+	for (; jump < stop; jump++)
 		visit_in_text(text, visit, data, TEXT_JUMP_LABEL, jump_entry_code(jump),
 			      jump_entry_target(jump));
 }
-
-static void core_jump_labels(struct kprobe_text *text)
-{
-	text->jumps = __start___jump_table;
-	text->jumps_stop = __stop___jump_table;
-}
 #else
 static void walk_jump_labels(const struct kprobe_text *text, text_visit_fn visit, void *data) { }
-static void core_jump_labels(struct kprobe_text *text) { }
 #endif
 
 #ifdef CONFIG_HAVE_STATIC_CALL_INLINE
@@ -54,21 +48,16 @@ extern struct static_call_site __start_static_call_sites[], __stop_static_call_s
 
 static void walk_static_calls(const struct kprobe_text *text, text_visit_fn visit, void *data)
 {
-	const struct static_call_site *call;
+	const struct static_call_site *call, *stop;
 
-	for (call = text->calls; call < text->calls_stop; call++)
+	call = text->mod ? text->calls : __start_static_call_sites;
+	stop = text->mod ? text->calls_stop : __stop_static_call_sites;
+	for (; call < stop; call++)
 		visit_in_text(text, visit, data, TEXT_STATIC_CALL,
 			      (unsigned long)&call->addr + call->addr, 0);
 }
-
-static void core_static_calls(struct kprobe_text *text)
-{
-	text->calls = __start_static_call_sites;
-	text->calls_stop = __stop_static_call_sites;
-}
 #else
 static void walk_static_calls(const struct kprobe_text *text, text_visit_fn visit, void *data) { }
-static void core_static_calls(struct kprobe_text *text) { }
 #endif
 
 #ifdef CONFIG_GENERIC_BUG
@@ -88,31 +77,15 @@ static unsigned long bug_insn_addr(const struct bug_entry *bug)
 
 static void walk_bugs(const struct kprobe_text *text, text_visit_fn visit, void *data)
 {
-	const struct bug_entry *bug;
+	const struct bug_entry *bug = text->mod ? text->bugs : __start___bug_table;
+	const struct bug_entry *stop = text->mod ? text->bugs_stop : __stop___bug_table;
 
-	for (bug = text->bugs; bug < text->bugs_stop; bug++)
+	for (; bug < stop; bug++)
 		visit_in_text(text, visit, data, TEXT_BUG, bug_insn_addr(bug), 0);
-}
-
-static void core_bugs(struct kprobe_text *text)
-{
-	text->bugs = __start___bug_table;
-	text->bugs_stop = __stop___bug_table;
 }
 #else
 static void walk_bugs(const struct kprobe_text *text, text_visit_fn visit, void *data) { }
-static void core_bugs(struct kprobe_text *text) { }
 #endif
-
-static bool core_text_tables(struct kprobe_text *text)
-{
-	text->start = (unsigned long)_stext;
-	text->size = (unsigned long)_etext - text->start;
-	core_jump_labels(text);
-	core_static_calls(text);
-	core_bugs(text);
-	return true;
-}
 
 /**
  * kprobe_text_walk_tables() - Visit all instructions of a text that its tables list
@@ -151,6 +124,7 @@ static int reserved_cmp(const void *a, const void *b)
 
 static int text_find_reserved(struct kprobe_text *text)
 {
+	text->nr_reserved = 0;
 	kprobe_text_walk_tables(text, text_add_reserved, text);
 	text->reserved = kvmalloc_array(text->nr_reserved + 1, sizeof(*text->reserved),
 					GFP_KERNEL | __GFP_NOWARN);
@@ -162,43 +136,57 @@ static int text_find_reserved(struct kprobe_text *text)
 	return 0;
 }
 
-/* All that have been asked for, by address. kprobe_mutex. */
+static struct kprobe_text core_text = {
+	.start		= (unsigned long)_stext,
+	.end		= (unsigned long)_etext,
+	.complete	= true,
+};
+
+/* Those of modules, by address. kprobe_mutex. */
 static struct maple_tree texts = MTREE_INIT(texts, 0);
 
-static void text_free(struct kprobe_text *text)
+/* kprobe_text_add() - Let text of a module, from @start to @end, be known; returns 0, or -ENOMEM */
+int kprobe_text_add(struct module *mod, unsigned long start, unsigned long end)
 {
-	if (text)
-		kvfree(text->reserved);
+	struct kprobe_text *text;
+	int err;
+
+	if (start == end)
+		return 0;
+	text = kzalloc(sizeof(*text), GFP_KERNEL);
+	if (!text)
+		return -ENOMEM;
+	text->start = start;
+	text->end = end;
+	text->mod = mod;
+	err = mtree_insert_range(&texts, start, end - 1, text, GFP_KERNEL);
+	if (err)
+		kfree(text);
+	return err;
+}
+
+/* kprobe_text_forget() - Forget the text from @start to @end, which goes away, if it is known */
+void kprobe_text_forget(unsigned long start, unsigned long end)
+{
+	struct kprobe_text *text = kprobe_known_text(start);
+
+	if (!text)
+		return;
+	arch_forget_text(text);
+	range_tree_clear(&texts, start, end);
+	kvfree(text->reserved);
 	kfree(text);
 }
 
-DEFINE_FREE(text_free, struct kprobe_text *, text_free(_T))
-
-static struct kprobe_text *text_create(unsigned long addr)
-{
-	struct kprobe_text *text __free(text_free) = kzalloc(sizeof(*text), GFP_KERNEL);
-
-	if (!text)
-		return ERR_PTR(-ENOMEM);
-	if (!(__is_kernel_text(addr) ? core_text_tables(text) :
-				       kprobe_module_text_tables(addr, text)))
-		return ERR_PTR(-EINVAL);
-	if (text_find_reserved(text) ||
-	    mtree_insert_range(&texts, text->start, text->start + text->size - 1, text,
-			       GFP_KERNEL))
-		return ERR_PTR(-ENOMEM);
-	return no_free_ptr(text);
-}
-
-/* kprobe_known_text() - The text at @addr, or NULL if nobody has asked kprobe_text_at() yet */
+/* kprobe_known_text() - The text at @addr that may be probed, or NULL */
 struct kprobe_text *kprobe_known_text(unsigned long addr)
 {
 	lockdep_assert_held(&kprobe_mutex);
-	return mtree_load(&texts, addr);
+	return __is_kernel_text(addr) ? &core_text : mtree_load(&texts, addr);
 }
 
 /**
- * kprobe_text_at() - Find the text that an address is in
+ * kprobe_text_at() - Find the text at an address, with its reserved instructions
  * @addr: The address.
  *
  * Context: Process context, kprobe_mutex held. May sleep.
@@ -208,20 +196,15 @@ struct kprobe_text *kprobe_known_text(unsigned long addr)
  */
 struct kprobe_text *kprobe_text_at(unsigned long addr)
 {
-	return kprobe_known_text(addr) ?: text_create(addr);
+	struct kprobe_text *text = kprobe_known_text(addr);
+
+	if (!text || !text->complete)
+		return ERR_PTR(-EINVAL);
+	if (!text->reserved && text_find_reserved(text))
+		return ERR_PTR(-ENOMEM);
+	return text;
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_text_at);
-
-/* kprobe_text_forget() - Forget the text from @start to @end, which goes away, if it is known */
-void kprobe_text_forget(unsigned long start, unsigned long end)
-{
-	struct kprobe_text *text = kprobe_known_text(start);
-
-	if (text)
-		arch_forget_text(text);
-	range_tree_clear(&texts, start, end);
-	text_free(text);
-}
 
 /**
  * kprobe_reserved() - Check for an instruction with another user

@@ -215,12 +215,12 @@ static int text_index_create(struct kprobe_text *text)
 		return -ENOMEM;
 	index->text = text;
 	index->map.start = text->start;
-	index->map.size = text->size;
+	index->map.size = text->end - text->start;
 	index->next = text->start;
 	err = text->mod ? text_index_prepare_module(index) : text_index_prepare_core(index);
 	if (err)
 		return err;
-	index->map.bits = text_bitmap_alloc(text->size);
+	index->map.bits = text_bitmap_alloc(index->map.size);
 	if (!index->map.bits)
 		return -ENOMEM;
 	text_index_add_fixups(index);

@@ -1024,7 +1024,7 @@ static bool find_text(unsigned long addr, unsigned long *start, unsigned long *s
 	if (IS_ERR(text))
 		return false;
 	*start = text->start;
-	*size = text->size;
+	*size = text->end - text->start;
 	return true;
 }
 

@@ -38,7 +38,7 @@ read_texts() {	# FUNCTION...: those that forget
 }
 
 text_is_restored_before_it_is_forgotten() {
-	set -- kprobe_site_set_gone kprobe_text_forget
+	set -- kprobe_site_set_gone
 	[ ! -e $knob ] || set -- "$@" arch_forget_text
 	# What a failure left would make the next tests fail, too.
 	read_texts "$@" || { remove_events; unload_sample; return 1; }
