@@ -303,7 +303,7 @@ extern bool kprobe_ftrace_disabled;
 /**
  * struct optimized_kprobe - Site, for an architecture that can put a jump there
  * @kp:		The site.
- * @list:	Entry in the lists of sites passed to the architecture, and in others.
+ * @list:	Entry in the lists of sites passed to the architecture.
  * @optinsn:	The architecture's data: its detour, the target of the jump.
  */
 struct optimized_kprobe {
@@ -312,9 +312,9 @@ struct optimized_kprobe {
 	struct arch_optimized_insn optinsn;
 };
 
-/* No farther apart, in bytes, are two sites whose jumps need the same bytes of padding. */
+/* No farther apart, in bytes, are two sites whose jumps need the same bytes. */
 #ifndef KPROBE_JUMP_REACH
-#define KPROBE_JUMP_REACH	0
+#define KPROBE_JUMP_REACH	MAX_OPTIMIZED_LENGTH
 #endif
 
 void opt_pre_handler(struct kprobe *p, struct pt_regs *regs);

@@ -50,8 +50,9 @@ enum kprobe_site_state {
  *		kprobe_mutex.
  * @stale:	True if a probe has left, was disabled or got a post handler without
  *		kprobe_mutex: the site is for kprobes_clean_up().
- * @unfit:	Why there is no jump: an error of arch_prepare_optimized_kprobe() or
- *		of optimizer.c, or 0. kprobe_mutex.
+ * @pending:	True if the optimiser is to look at it, perhaps once more. kprobe_mutex.
+ * @unfit:	Why there is no jump: an error of arch_prepare_optimized_kprobe() or a
+ *		value of optimizer.c; or 0. kprobe_mutex.
  * @state:	An enum kprobe_site_state. Written under kprobe_mutex by
  *		kprobe_site_set_state().
  * @node:	Entry in the ordered index. kprobe_mutex.
@@ -61,7 +62,7 @@ enum kprobe_site_state {
  *		Its @list is the head of the probes, newest first: written under
  *		kprobe_mutex, read under RCU.
  * @op:		The view of architectures that can put a jump there: @kp, the detour,
- *		and @list as an entry in one of the optimiser's lists.
+ *		and @list for calls of them.
  * @batch:	Entry in the batch of a call. kprobe_mutex.
  * @ops:	The ftrace_ops with which the site is armed, or NULL. It does not change
  *		while the site is armed, and only its calls are hits. Written under
@@ -92,6 +93,7 @@ struct kprobe_site {
 	bool has_post;
 	bool claimed;
 	bool stale;
+	bool pending;
 	struct rb_node node;
 	union {
 		struct kprobe kp;

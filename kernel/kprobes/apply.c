@@ -67,20 +67,22 @@ void __weak arch_sync_kprobes(void)
 {
 }
 
-static void sites_patch_breakpoints(struct list_head *batch, void (*patch)(struct kprobe *kp))
+/* Patch the breakpoints of sites that are not in a state yet. */
+static void sites_patch_breakpoints(struct list_head *batch, void (*patch)(struct kprobe *kp),
+				    enum kprobe_site_state state)
 {
 	struct kprobe_site *site;
 
 	/* No locks if ftrace patches all: the caller may hold that of CPU hotplug. */
 	list_for_each_entry(site, batch, batch)
-		if (!kprobe_ftrace(&site->kp))
+		if (site->state != state && !kprobe_ftrace(&site->kp))
 			break;
 	if (list_entry_is_head(site, batch, batch))
 		return;
 	guard(cpus_read_lock)();
 	guard(mutex)(&text_mutex);
 	list_for_each_entry(site, batch, batch) {
-		if (!kprobe_ftrace(&site->kp))
+		if (site->state != state && !kprobe_ftrace(&site->kp))
 			patch(&site->kp);
 		cond_resched_tasks_rcu_qs();
 	}
@@ -99,17 +101,16 @@ static void sites_set_state(struct list_head *batch, enum kprobe_site_state stat
 /* Restore the text at sites. All are armed, and some may have a jump. */
 static void disarm_sites(struct list_head *batch)
 {
-	LIST_HEAD(restored);
+	struct kprobe_site *site;
 
 	if (list_empty(batch))
 		return;
-	kprobe_disarm_jumps(batch, &restored);
-	kprobe_unoptimize(batch);
+	kprobe_disarm_jumps(batch);
 	kprobe_ftrace_disarm_sites(batch);
-	sites_patch_breakpoints(batch, arch_disarm_kprobe);
-	list_splice_tail(&restored, batch);
+	sites_patch_breakpoints(batch, arch_disarm_kprobe, SITE_DISARMED);
 	sites_set_state(batch, SITE_DISARMED);
-	kprobe_optimizer_retry_around(batch);
+	list_for_each_entry(site, batch, batch)
+		kprobe_optimizer_retry_near(site);
 }
 
 /**
@@ -147,7 +148,7 @@ int kprobes_apply(struct list_head *batch, bool may_arm)
 	err = list_empty(&to_arm) ? 0 : kprobe_ftrace_arm_sites(&to_arm);
 	if (!err) {
 		kprobe_unoptimize_around(&to_arm);
-		sites_patch_breakpoints(&to_arm, arch_arm_kprobe);
+		sites_patch_breakpoints(&to_arm, arch_arm_kprobe, SITE_ARMED);
 		sites_set_state(&to_arm, SITE_ARMED);
 	}
 	disarm_sites(&to_disarm);

@@ -233,10 +233,8 @@ static inline int arch_prepare_kprobe_ftrace(struct kprobe *p)
 /* optimizer.c */
 #ifdef CONFIG_OPTPROBES
 void kprobe_optimizer_consider(struct kprobe_site *site);
-void kprobe_optimizer_retry_around(struct list_head *batch);
-void kprobe_optimizer_retry_near(unsigned long addr);
-void kprobe_unoptimize(struct list_head *batch);
-void kprobe_disarm_jumps(struct list_head *batch, struct list_head *restored);
+void kprobe_optimizer_retry_near(const struct kprobe_site *site);
+void kprobe_disarm_jumps(struct list_head *batch);
 void kprobe_unoptimize_unsuitable(struct list_head *batch);
 void kprobe_unoptimize_around(struct list_head *batch);
 void kprobe_optimizer_wait_bounded(void);
@@ -245,10 +243,8 @@ const char *kprobe_no_jump_reason(const struct kprobe_site *site);
 bool kprobe_try_jump(struct kprobe_site *site, const char **no_jump);
 #else
 static inline void kprobe_optimizer_consider(struct kprobe_site *site) { }
-static inline void kprobe_optimizer_retry_around(struct list_head *batch) { }
-static inline void kprobe_optimizer_retry_near(unsigned long addr) { }
-static inline void kprobe_unoptimize(struct list_head *batch) { }
-static inline void kprobe_disarm_jumps(struct list_head *batch, struct list_head *restored) { }
+static inline void kprobe_optimizer_retry_near(const struct kprobe_site *site) { }
+static inline void kprobe_disarm_jumps(struct list_head *batch) { }
 static inline void kprobe_unoptimize_unsuitable(struct list_head *batch) { }
 static inline void kprobe_unoptimize_around(struct list_head *batch) { }
 static inline void kprobe_optimizer_wait_bounded(void) { }

@@ -49,39 +49,36 @@
 #define FORGET_DELAY	(5 * HZ)
 
 static struct {
-	/*
-	 * The knob debug.kprobes-optimization. Written under kprobe_mutex. Its sysctl reads
-	 * it without, and orders nothing by it.
-	 */
-	bool allowed;
-	/* True once the threads of RCU-tasks exist. Written under kprobe_mutex. */
+	/* The knob debug.kprobes-optimization. Written under kprobe_mutex; its sysctl reads it. */
+	int allowed;
+	/* True once the threads of RCU-tasks exist. kprobe_mutex. */
 	bool ready;
+	/* True if a site has become pending since optimizer_work began. kprobe_mutex. */
+	bool pending;
+	/* True if optimizer_work has found a site for which it must wait. No other uses it. */
+	bool must_wait;
 	/*
-	 * True while optimizer_work is queued or runs. Written under kprobe_mutex. Who waits
-	 * reads it without: a workqueue's lock, or that of @idle, is between.
+	 * True while optimizer_work is to look at sites, or does. Written under kprobe_mutex.
+	 * Who waits reads it without: a workqueue's lock, or that of @idle, is between.
 	 */
 	bool busy;
 	/* Woken when busy may have become false. Has its own lock. */
 	wait_queue_head_t idle;
-	/* Sites to be considered. kprobe_mutex. */
-	struct list_head candidates;
-	/* Sites in SITE_OPTIMIZING. kprobe_mutex. */
-	struct list_head optimizing;
-	/* Sites with an unsuitable detour that a task may be in. kprobe_mutex. */
-	struct list_head stale;
-	/* Sites to be reconsidered by retry_work. kprobe_mutex. */
-	struct list_head deferred;
 	/* Delay of retry_work in jiffies. kprobe_mutex. */
 	unsigned int retry_delay;
 } optimizer = {
-	.allowed	= true,
+	.allowed	= 1,
 	.idle		= __WAIT_QUEUE_HEAD_INITIALIZER(optimizer.idle),
-	.candidates	= LIST_HEAD_INIT(optimizer.candidates),
-	.optimizing	= LIST_HEAD_INIT(optimizer.optimizing),
-	.stale		= LIST_HEAD_INIT(optimizer.stale),
-	.deferred	= LIST_HEAD_INIT(optimizer.deferred),
 	.retry_delay	= RETRY_DELAY,
 };
+
+/*
+ * What site_prepare_detour() returns besides 0 and errors: more of the text has to be analysed;
+ * or tasks may be in a detour that does not suit the site's probes. The latter is the site's
+ * @unfit until they no longer can be, unless the site has become pending meanwhile.
+ */
+#define TEXT_UNKNOWN	1
+#define DETOUR_STALE	2
 
 static void optimizer_run(struct work_struct *work);
 static DECLARE_DELAYED_WORK(optimizer_work, optimizer_run);
@@ -160,20 +157,33 @@ static bool has_armed_neighbour(struct kprobe_site *site)
 	return false;
 }
 
+static void optimizer_forget(struct work_struct *work)
+{
+	guard(mutex)(&kprobe_mutex);
+	arch_forget_text(kprobe_known_text((unsigned long)_stext));
+}
+
+/* Returns 0, why there can be no jump, or TEXT_UNKNOWN or DETOUR_STALE. */
 static int site_prepare_detour(struct kprobe_site *site)
 {
+	struct optimized_kprobe *op = &site->op;
 	int err;
 
-	if (!arch_prepared_optinsn(&site->op.optinsn)) {
-		err = arch_prepare_optimized_kprobe(&site->op, &site->kp);
-		if (err)
-			return err;
-	}
-	if (!arch_detour_suits(&site->op))
+	mod_delayed_work(system_unbound_wq, &forget_work, FORGET_DELAY);
+	err = arch_learn_text(site_addr(site));
+	if (err)
+		return err;
+	if (arch_prepared_optinsn(&op->optinsn) && !arch_detour_suits(op))
+		return DETOUR_STALE;
+	/* For one site at a time: it may take a millisecond. */
+	guard(kprobe_text)();
+	if (!arch_prepared_optinsn(&op->optinsn))
+		err = arch_prepare_optimized_kprobe(op, &site->kp);
+	if (err)
+		return err;
+	if (!arch_detour_suits(op))
 		return -EOPNOTSUPP;
-	if (has_armed_neighbour(site))
-		return -EEXIST;
-	return arch_check_optimized_kprobe(&site->op);
+	return has_armed_neighbour(site) ? -EEXIST : arch_check_optimized_kprobe(op);
 }
 
 /* ------------------------------------------------- breakpoints to jumps */
@@ -181,14 +191,14 @@ static int site_prepare_detour(struct kprobe_site *site)
 static void optimizer_kick(void)
 {
 	lockdep_assert_held(&kprobe_mutex);
-	if (!optimizer.ready || !optimizer.allowed || list_empty(&optimizer.candidates))
+	if (!optimizer.ready || !optimizer.pending || optimizer.busy)
 		return;
 	WRITE_ONCE(optimizer.busy, true);
 	queue_delayed_work(system_unbound_wq, &optimizer_work, OPTIMIZE_DELAY);
 }
 
 /**
- * kprobe_optimizer_consider() - Make a site a candidate for a jump
+ * kprobe_optimizer_consider() - Let the optimiser look at a site, perhaps once more
  * @site: The site.
  *
  * Context: Process context, kprobe_mutex held.
@@ -198,8 +208,8 @@ void kprobe_optimizer_consider(struct kprobe_site *site)
 	lockdep_assert_held(&kprobe_mutex);
 	if (!optimizer.allowed || !site_stays_breakpoint(site))
 		return;
-	if (list_empty(&site->op.list))
-		list_add_tail(&site->op.list, &optimizer.candidates);
+	site->pending = true;
+	optimizer.pending = true;
 	optimizer_kick();
 }
 
@@ -209,215 +219,161 @@ static bool is_transient(int unfit)
 	return unfit == -ENOMEM || unfit == -EAGAIN;
 }
 
-static void site_refuse_jump(struct kprobe_site *site, int unfit)
+static void site_set_unfit(struct kprobe_site *site, int unfit)
 {
 	site->unfit = unfit;
-	list_del_init(&site->op.list);
-	if (!is_transient(unfit))
-		return;
-	list_add_tail(&site->op.list, &optimizer.deferred);
-	queue_delayed_work(system_unbound_wq, &retry_work, optimizer.retry_delay);
+	if (is_transient(unfit))
+		queue_delayed_work(system_unbound_wq, &retry_work, optimizer.retry_delay);
 }
 
 static void optimizer_retry(struct work_struct *work)
 {
-	guard(mutex)(&kprobe_mutex);
-	optimizer.retry_delay = min(2 * optimizer.retry_delay, RETRY_DELAY_MAX);
-	list_splice_tail_init(&optimizer.deferred, &optimizer.candidates);
-	optimizer_kick();
-}
-
-static void optimizer_forget(struct work_struct *work)
-{
-	struct kprobe_text *text;
-
-	guard(mutex)(&kprobe_mutex);
-	text = kprobe_known_text((unsigned long)_stext);
-	if (text)
-		arch_forget_text(text);
-}
-
-static int optimizer_learn_text(const struct kprobe_site *site)
-{
-	mod_delayed_work(system_unbound_wq, &forget_work, FORGET_DELAY);
-	return arch_learn_text(site_addr(site));
-}
-
-/*
- * Analyse the text of the first candidate. Returns false if the analysis needs further
- * calls.
- */
-static bool site_learn_text(struct kprobe_site *site)
-{
-	int more = optimizer_learn_text(site);
-
-	if (more > 0)
-		return false;
-	if (more < 0)
-		site_refuse_jump(site, more);
-	return true;
-}
-
-/* Move some candidates whose text is known to @sites. */
-static void optimizer_take_candidates(struct list_head *sites)
-{
-	struct optimized_kprobe *op;
 	struct kprobe_site *site;
 
-	for (int i = 0; i < SITES_AT_A_TIME; i++) {
-		op = list_first_entry_or_null(&optimizer.candidates, struct optimized_kprobe, list);
-		if (!op)
-			break;
-		site = site_of_op(op);
-		site->unfit = 0;
-		if (!site_learn_text(site))
-			break;
-		if (site->unfit)
-			continue;
-		if (arch_prepared_optinsn(&op->optinsn) && !arch_detour_suits(op)) {
-			list_move_tail(&op->list, &optimizer.stale);
-			continue;
-		}
-		list_del_init(&op->list);
-		list_add_tail(&site->batch, sites);
-	}
+	guard(mutex)(&kprobe_mutex);
+	optimizer.retry_delay = min(2 * optimizer.retry_delay, RETRY_DELAY_MAX);
+	for (site = kprobe_site_first_from(0); site; site = kprobe_site_next(site))
+		if (is_transient(site->unfit))
+			kprobe_optimizer_consider(site);
 }
 
-/* Make detours. Sites that cannot have one leave @sites. */
-static void sites_prepare_detours(struct list_head *sites)
+static bool site_is_pending(const struct kprobe_site *site)
 {
-	struct kprobe_site *site, *next;
-	int err;
+	return optimizer.allowed && site_stays_breakpoint(site) && site->pending;
+}
 
-	list_for_each_entry_safe(site, next, sites, batch) {
-		/* Not for all of them: it may take a millisecond. */
-		scoped_guard(kprobe_text)
-			err = site_prepare_detour(site);
-		if (!err)
-			continue;
-		list_del_init(&site->batch);
-		site_refuse_jump(site, err);
-	}
-	if (list_empty(sites))
-		return;
-	optimizer.retry_delay = RETRY_DELAY;
-	guard(kprobe_text)();
-	arch_sync_kprobes();
+static bool site_is_stale(const struct kprobe_site *site)
+{
+	return site_stays_breakpoint(site) && !site->pending && site->unfit == DETOUR_STALE;
+}
+
+static bool site_is_optimizing(const struct kprobe_site *site)
+{
+	return site->state == SITE_OPTIMIZING;
+}
+
+/* The first such site at *@pos or above, or NULL. @pos is set to the address after it. */
+static struct kprobe_site *optimizer_next(unsigned long *pos,
+					  bool (*is_such)(const struct kprobe_site *site))
+{
+	struct kprobe_site *site = kprobe_site_first_from(*pos);
+
+	while (site && !is_such(site))
+		site = kprobe_site_next(site);
+	if (site)
+		*pos = site_addr(site) + 1;
+	return site;
 }
 
 /*
- * Prepare the detours of some candidates, and make hits use them. Returns false if there
- * was no candidate.
+ * Make detours for some pending sites from *@pos on, and let hits use them. Returns false if
+ * there was no such site any more.
  */
-static bool optimizer_start_some(void)
+static bool optimizer_start_some(unsigned long *pos)
 {
-	struct kprobe_site *site, *next;
-	LIST_HEAD(prepared);
+	struct kprobe_site *site = NULL, *prepared, *next;
+	LIST_HEAD(sites);
+	int err;
 
 	guard(mutex)(&kprobe_mutex);
-	if (!optimizer.allowed || list_empty(&optimizer.candidates))
-		return false;
-	optimizer_take_candidates(&prepared);
-	if (list_empty(&prepared))
-		return true;
-	sites_prepare_detours(&prepared);
-	list_for_each_entry_safe(site, next, &prepared, batch) {
-		list_del_init(&site->batch);
-		arch_use_detour(&site->op, true);
-		kprobe_site_set_state(site, SITE_OPTIMIZING);
-		list_add_tail(&site->op.list, &optimizer.optimizing);
+	for (int i = 0; i < SITES_AT_A_TIME; i++) {
+		site = optimizer_next(pos, site_is_pending);
+		if (!site)
+			break;
+		err = site_prepare_detour(site);
+		if (err == TEXT_UNKNOWN) {
+			*pos = site_addr(site);
+			break;
+		}
+		site->pending = false;
+		site_set_unfit(site, err);
+		if (!err)
+			list_add_tail(&site->batch, &sites);
+		optimizer.must_wait |= !err || err == DETOUR_STALE;
 	}
-	return true;
-}
-
-static int kprobe_op_addr_cmp(void *unused, const struct list_head *a, const struct list_head *b)
-{
-	return op_addr(list_entry(a, struct optimized_kprobe, list)) >
-	       op_addr(list_entry(b, struct optimized_kprobe, list));
+	if (list_empty(&sites))
+		return site;
+	optimizer.retry_delay = RETRY_DELAY;
+	scoped_guard(kprobe_text)
+		arch_sync_kprobes();
+	list_for_each_entry_safe(prepared, next, &sites, batch) {
+		list_del_init(&prepared->batch);
+		arch_use_detour(&prepared->op, true);
+		kprobe_site_set_state(prepared, SITE_OPTIMIZING);
+	}
+	return site;
 }
 
 /*
  * A debugger may have planted a breakpoint in the displaced text since the detour was made.
  * It plants none while text_mutex is held.
  */
-static void sites_recheck(struct list_head *ops)
+static int site_recheck(struct kprobe_site *site)
 {
-	struct optimized_kprobe *op, *next;
-	struct kprobe_site *site;
-	int unfit;
+	int unfit = arch_check_optimized_kprobe(&site->op);
 
 	lockdep_assert_held(&text_mutex);
-	list_for_each_entry_safe(op, next, ops, list) {
-		unfit = arch_check_optimized_kprobe(op);
-		if (!unfit)
-			continue;
-		site = site_of_op(op);
-		arch_use_detour(op, false);
+	if (unfit) {
+		arch_use_detour(&site->op, false);
 		kprobe_site_set_state(site, SITE_ARMED);
-		site_refuse_jump(site, unfit);
+		site_set_unfit(site, unfit);
 	}
+	return unfit;
 }
 
 /*
- * Write the jumps of some sites whose grace period has passed. Returns false if there was
- * none.
+ * Write the jumps of some sites from *@pos on whose grace period has passed. Returns false if
+ * there was no such site any more.
  */
-static bool optimizer_finish_some(void)
+static bool optimizer_finish_some(unsigned long *pos)
 {
-	struct optimized_kprobe *op, *next;
-	LIST_HEAD(few);
-	int n = 0;
+	struct kprobe_site *site = NULL;
+	LIST_HEAD(ops);
 
 	guard(mutex)(&kprobe_mutex);
-	if (list_empty(&optimizer.optimizing))
-		return false;
-	list_for_each_entry_safe(op, next, &optimizer.optimizing, list) {
-		if (n++ == SITES_AT_A_TIME)
-			break;
-		list_move_tail(&op->list, &few);
-	}
 	guard(cpus_read_lock)();
 	guard(mutex)(&text_mutex);
-	sites_recheck(&few);
-	list_for_each_entry(op, &few, list) {
-		kprobe_site_set_state(site_of_op(op), SITE_JUMP);
-		kprobe_site_change_flag(site_of_op(op), KPROBE_FLAG_OPTIMIZED, true);
+	for (int i = 0; i < SITES_AT_A_TIME; i++) {
+		site = optimizer_next(pos, site_is_optimizing);
+		if (!site)
+			break;
+		if (site_recheck(site))
+			continue;
+		kprobe_site_set_state(site, SITE_JUMP);
+		kprobe_site_change_flag(site, KPROBE_FLAG_OPTIMIZED, true);
+		list_add_tail(&site->op.list, &ops);
 	}
-	arch_optimize_kprobes(&few);
-	return true;
+	arch_optimize_kprobes(&ops);
+	return site;
 }
 
-/*
- * No task is in the stale detours any more: free them, and prepare new ones, before a site
- * that was registered meanwhile gets what they needed.
- */
-static void optimizer_renew_stale(void)
+/* No task is in the stale detours any more: free them, and make new ones. */
+static void optimizer_free_stale(void)
 {
-	struct optimized_kprobe *op, *next;
+	struct kprobe_site *site;
+	unsigned long pos = 0;
 
 	guard(mutex)(&kprobe_mutex);
-	list_for_each_entry_safe(op, next, &optimizer.stale, list) {
-		arch_remove_optimized_kprobe(op);
-		list_move(&op->list, &optimizer.candidates);
+	while ((site = optimizer_next(&pos, site_is_stale))) {
+		arch_remove_optimized_kprobe(&site->op);
+		kprobe_optimizer_consider(site);
 	}
-}
-
-static bool optimizer_must_wait(void)
-{
-	guard(mutex)(&kprobe_mutex);
-	return !list_empty(&optimizer.optimizing) || !list_empty(&optimizer.stale);
 }
 
 static void optimizer_run(struct work_struct *work)
 {
-	while (optimizer_start_some())
+	unsigned long pos = 0;
+
+	optimizer.must_wait = false;
+	scoped_guard(mutex, &kprobe_mutex)
+		optimizer.pending = false;
+	while (optimizer_start_some(&pos))
 		cond_resched_tasks_rcu_qs();
-	if (optimizer_must_wait()) {
+	if (optimizer.must_wait) {
 		kprobes_wait_for_tasks();
-		optimizer_renew_stale();
-		scoped_guard(mutex, &kprobe_mutex)
-			list_sort(NULL, &optimizer.optimizing, kprobe_op_addr_cmp);
-		while (optimizer_finish_some())
+		optimizer_free_stale();
+		pos = 0;
+		while (optimizer_finish_some(&pos))
 			cond_resched_tasks_rcu_qs();
 	}
 	scoped_guard(mutex, &kprobe_mutex) {
@@ -428,6 +384,12 @@ static void optimizer_run(struct work_struct *work)
 }
 
 /* ------------------------------------------------- jumps to breakpoints */
+
+static int kprobe_op_addr_cmp(void *unused, const struct list_head *a, const struct list_head *b)
+{
+	return op_addr(list_entry(a, struct optimized_kprobe, list)) >
+	       op_addr(list_entry(b, struct optimized_kprobe, list));
+}
 
 /* Patch the text at jumps. Both lists link the sites by their @op.list. */
 static void sites_remove_jumps(struct list_head *jumps, struct list_head *done,
@@ -450,8 +412,6 @@ static void sites_leave_detours(struct list_head *ops, enum kprobe_site_state st
 	list_for_each_entry_safe(op, next, ops, list) {
 		list_del_init(&op->list);
 		site = site_of_op(op);
-		if (!site_has_detour(site))
-			continue;
 		arch_use_detour(op, false);
 		kprobe_site_change_flag(site, KPROBE_FLAG_OPTIMIZED, false);
 		kprobe_site_set_state(site, state);
@@ -463,63 +423,33 @@ static void unoptimize_ops(struct list_head *ops)
 {
 	struct optimized_kprobe *op, *next;
 	LIST_HEAD(jumps);
-	LIST_HEAD(done);
 
-	list_for_each_entry_safe(op, next, ops, list) {
+	list_for_each_entry_safe(op, next, ops, list)
 		if (site_of_op(op)->state == SITE_JUMP)
 			list_move_tail(&op->list, &jumps);
-		else
-			list_move_tail(&op->list, &done);
-	}
-	sites_remove_jumps(&jumps, &done, arch_unoptimize_kprobes);
-	sites_leave_detours(&done, SITE_ARMED);
-}
-
-/* Is the site in one of the optimiser's lists? */
-static bool site_is_listed(const struct kprobe_site *site)
-{
-	return !kprobe_ftrace(&site->kp) && !list_empty(&site->op.list);
+	sites_remove_jumps(&jumps, ops, arch_unoptimize_kprobes);
+	sites_leave_detours(ops, SITE_ARMED);
 }
 
 /**
- * kprobe_unoptimize() - Replace jumps by breakpoints, and cancel optimisations
- * @batch: The sites, linked by their @batch. A site without a detour only leaves the
- *	optimiser's lists.
+ * kprobe_disarm_jumps() - Restore the text where there are jumps, and cancel optimisations
+ * @batch: The sites, linked by their @batch. Those with a jump become SITE_DISARMED.
  *
  * Context: Process context, kprobe_mutex held.
  */
-void kprobe_unoptimize(struct list_head *batch)
+void kprobe_disarm_jumps(struct list_head *batch)
 {
 	struct kprobe_site *site;
-	LIST_HEAD(ops);
-
-	lockdep_assert_held(&kprobe_mutex);
-	list_for_each_entry(site, batch, batch)
-		if (site_has_detour(site) || site_is_listed(site))
-			list_move_tail(&site->op.list, &ops);
-	unoptimize_ops(&ops);
-}
-
-/**
- * kprobe_disarm_jumps() - Restore the text where there are jumps
- * @batch: The sites, linked by their @batch. Sites with a jump are removed from it.
- * @restored: Receives these sites, disarmed.
- *
- * Context: Process context, kprobe_mutex held.
- */
-void kprobe_disarm_jumps(struct list_head *batch, struct list_head *restored)
-{
-	struct kprobe_site *site, *next;
+	LIST_HEAD(optimizing);
 	LIST_HEAD(jumps);
 	LIST_HEAD(done);
 
 	lockdep_assert_held(&kprobe_mutex);
-	list_for_each_entry_safe(site, next, batch, batch) {
-		if (site->state != SITE_JUMP)
-			continue;
-		list_move_tail(&site->batch, restored);
-		list_move_tail(&site->op.list, &jumps);
-	}
+	list_for_each_entry(site, batch, batch)
+		if (site_has_detour(site))
+			list_add_tail(&site->op.list,
+				      site->state == SITE_JUMP ? &jumps : &optimizing);
+	sites_leave_detours(&optimizing, SITE_ARMED);
 	sites_remove_jumps(&jumps, &done, arch_disarm_optimized_kprobes);
 	sites_leave_detours(&done, SITE_DISARMED);
 }
@@ -541,12 +471,6 @@ void kprobe_unoptimize_unsuitable(struct list_head *batch)
 	unoptimize_ops(&ops);
 }
 
-/* The lowest address of a jump that could displace @addr. */
-static unsigned long lowest_jump_to(unsigned long addr)
-{
-	return addr - min_t(unsigned long, addr, MAX_OPTIMIZED_LENGTH);
-}
-
 /**
  * kprobe_unoptimize_around() - Remove the jumps that displace the instructions of sites
  * @batch: The sites, which are about to be armed.
@@ -556,11 +480,13 @@ static unsigned long lowest_jump_to(unsigned long addr)
 void kprobe_unoptimize_around(struct list_head *batch)
 {
 	struct kprobe_site *site, *other;
+	unsigned long addr;
 	LIST_HEAD(ops);
 
 	list_for_each_entry(site, batch, batch) {
-		other = kprobe_site_first_in(lowest_jump_to(site_addr(site)), site_addr(site));
-		for (; other; other = kprobe_site_next_in(other, site_addr(site))) {
+		addr = site_addr(site);
+		other = kprobe_site_first_in(addr - min(addr, (unsigned long)MAX_OPTIMIZED_LENGTH), addr);
+		for (; other; other = kprobe_site_next_in(other, addr)) {
 			if (!site_has_detour(other) ||
 			    !arch_within_optimized_kprobe(&other->op, site->kp.addr))
 				continue;
@@ -572,39 +498,21 @@ void kprobe_unoptimize_around(struct list_head *batch)
 }
 
 /**
- * kprobe_optimizer_retry_around() - Reconsider sites that a disarmed neighbour had blocked
- * @batch: The neighbours, no longer armed.
+ * kprobe_optimizer_retry_near() - Reconsider sites that another one may have blocked
+ * @site: That one. It is no longer armed; or it is being freed, and with it all that its jump
+ *	needed besides the text that it displaced.
  *
  * Context: Process context, kprobe_mutex held.
  */
-void kprobe_optimizer_retry_around(struct list_head *batch)
+void kprobe_optimizer_retry_near(const struct kprobe_site *site)
 {
-	struct kprobe_site *site, *other;
+	unsigned long addr = site_addr(site), reach = site->state == SITE_DISARMED ?
+						      MAX_OPTIMIZED_LENGTH : KPROBE_JUMP_REACH;
+	struct kprobe_site *other = kprobe_site_first_in(addr - min(addr, reach), addr + reach);
 
-	list_for_each_entry(site, batch, batch) {
-		other = kprobe_site_first_in(lowest_jump_to(site_addr(site)), site_addr(site));
-		for (; other; other = kprobe_site_next_in(other, site_addr(site)))
-			if (other->unfit == -EEXIST)
-				kprobe_optimizer_consider(other);
-	}
-}
-
-/**
- * kprobe_optimizer_retry_near() - Reconsider sites that may have lacked what another one used
- * @addr: The address of the site that is being freed.
- *
- * For an architecture whose jumps need more than the text that they displace.
- *
- * Context: Process context, kprobe_mutex held.
- */
-void kprobe_optimizer_retry_near(unsigned long addr)
-{
-	unsigned long end = addr + KPROBE_JUMP_REACH;
-	struct kprobe_site *site = kprobe_site_first_in(addr - KPROBE_JUMP_REACH, end);
-
-	for (; site; site = kprobe_site_next_in(site, end))
-		if (site->unfit && site->unfit != -EEXIST)
-			kprobe_optimizer_consider(site);
+	for (; other; other = kprobe_site_next_in(other, addr + reach))
+		if (other->unfit)
+			kprobe_optimizer_consider(other);
 }
 
 /* --------------------------------------------- waiting, statistics, knob */
@@ -634,7 +542,7 @@ void kprobe_optimizer_wait_bounded(void)
 
 /*
  * The values of kprobe_site.unfit in debugfs. Documentation/trace/kprobes.rst describes
- * them. The last entry is for all other values.
+ * them. The last entry is for all other errors.
  */
 static const struct {
 	int unfit;
@@ -663,7 +571,7 @@ static unsigned int unfit_reason(int unfit)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(reasons) - 1; i++)
-		if (reasons[i].unfit == unfit)
+		if (reasons[i].unfit == min(unfit, 0))
 			break;
 	return i;
 }
@@ -693,30 +601,19 @@ const char *kprobe_no_jump_reason(const struct kprobe_site *site)
  */
 bool kprobe_try_jump(struct kprobe_site *site, const char **no_jump)
 {
-	bool has_detour = arch_prepared_optinsn(&site->op.optinsn);
+	bool had_detour = arch_prepared_optinsn(&site->op.optinsn);
 	int unfit;
 
 	lockdep_assert_held(&kprobe_mutex);
 	*no_jump = "disabled";
 	if (!optimizer.allowed)
 		return true;
-	unfit = optimizer_learn_text(site);
-	if (unfit > 0)
+	/* A stale detour is made anew once the site is armed. */
+	unfit = site_prepare_detour(site);
+	if (unfit == TEXT_UNKNOWN)
 		return false;
-	/*
-	 * A detour that does not suit its probes any more is made anew once the site is armed:
-	 * tasks may still be in this one.
-	 */
-	if (!unfit && has_detour && !arch_detour_suits(&site->op)) {
-		*no_jump = "pending";
-		return true;
-	}
-	if (!unfit) {
-		scoped_guard(kprobe_text)
-			unfit = site_prepare_detour(site);
-		if (!has_detour)
-			arch_remove_optimized_kprobe(&site->op);
-	}
+	if (!had_detour)
+		arch_remove_optimized_kprobe(&site->op);
 	*no_jump = unfit ? reasons[unfit_reason(unfit)].name : NULL;
 	return true;
 }
@@ -755,8 +652,8 @@ static void optimizer_reconsider_all(void)
 	for (site = kprobe_site_first_from(0); site; site = kprobe_site_next(site)) {
 		if (optimizer.allowed)
 			kprobe_optimizer_consider(site);
-		else if (site_has_detour(site) || site_is_listed(site))
-			list_move_tail(&site->op.list, &ops);
+		else if (site_has_detour(site))
+			list_add_tail(&site->op.list, &ops);
 	}
 	unoptimize_ops(&ops);
 }
@@ -764,36 +661,32 @@ static void optimizer_reconsider_all(void)
 static int optimizer_sysctl_handler(const struct ctl_table *table, int write, void *buffer,
 				    size_t *length, loff_t *ppos)
 {
-	int value = READ_ONCE(optimizer.allowed);
-	const struct ctl_table copy = {
-		.data	= &value,
-		.maxlen	= sizeof(value),
-		.mode	= table->mode,
-		.extra1	= SYSCTL_ZERO,
-		.extra2	= SYSCTL_ONE,
-	};
-	int err = proc_dointvec_minmax(&copy, write, buffer, length, ppos);
+	int before, err;
 
-	if (err || !write)
-		return err;
+	if (!write)
+		return proc_dointvec_minmax(table, write, buffer, length, ppos);
 	guard(mutex)(&kprobe_mutex);
-	if (optimizer.allowed != value) {
-		WRITE_ONCE(optimizer.allowed, value);
-		optimizer_reconsider_all();
-		if (value)
-			pr_info("jumps are on: breakpoints become jumps in the background\n");
-		else
-			pr_info("jumps are off: set sysctl debug.kprobes-optimization to 1 for jumps\n");
-	}
-	return 0;
+	before = optimizer.allowed;
+	err = proc_dointvec_minmax(table, write, buffer, length, ppos);
+	if (optimizer.allowed == before)
+		return err;
+	optimizer_reconsider_all();
+	if (before)
+		pr_info("jumps are off: set sysctl debug.kprobes-optimization to 1 for jumps\n");
+	else
+		pr_info("jumps are on: breakpoints become jumps in the background\n");
+	return err;
 }
 
 static struct ctl_table optimizer_sysctls[] = {
 	{
 		.procname	= "kprobes-optimization",
+		.data		= &optimizer.allowed,
 		.maxlen		= sizeof(int),
 		.mode		= 0644,
 		.proc_handler	= optimizer_sysctl_handler,
+		.extra1		= SYSCTL_ZERO,
+		.extra2		= SYSCTL_ONE,
 	},
 };
 

@@ -449,7 +449,7 @@ static bool sites_free_some(struct list_head *batch)
 		if (site->state != SITE_GONE)
 			site_table_erase(table_locked(), &site->kp);
 		rb_erase(&site->node, &site_tree);
-		kprobe_optimizer_retry_near(site_addr(site));
+		kprobe_optimizer_retry_near(site);
 		list_add(&site->retired, &unlinked_sites);
 	}
 	site_table_shrink();
