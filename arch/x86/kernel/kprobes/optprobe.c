@@ -60,21 +60,14 @@ static __always_inline kprobe_opcode_t *detour_first_copy(const struct arch_opti
  * @kp: The site.
  * @regs: The registers.
  *
- * The body cannot do it: the compiler knows what an indirect call needs. A post handler that was
- * set after registration needs another detour.
+ * The body cannot do it: the compiler knows what an indirect call needs.
  *
  * Context: That of the probed code, with preemption off. kprobe_running() is the site.
  * Return: Non-zero if a handler has changed the path.
  */
 __noendbr int __kprobes kprobe_detour_call(struct kprobe *kp, struct pt_regs *regs)
 {
-	struct kprobe *called = kprobe_called(kp, false);
-
-	/* @kp is not used any more, which saves an instruction. */
-	if (unlikely(data_race(called->post_handler)) &&
-	    !data_race(site_of(kprobe_running())->has_post))
-		return kprobe_pre_handlers(kprobe_running(), regs);
-	return kprobe_call_pre_handler(called, regs);
+	return kprobe_call_pre_handlers(kp, regs, false);
 }
 
 /* kprobe_detour_call_post() - Call the post handlers, see kprobe_detour_call() */
@@ -192,25 +185,6 @@ static bool has_extable_entry(unsigned long addr, unsigned int size)
 	return false;
 }
 
-/* True if moving one of the instructions would undo a mitigation of speculation. */
-static bool has_guarded_insn(const u8 *code, unsigned int size)
-{
-	bool lfence = cpu_feature_enabled(X86_FEATURE_RETPOLINE_LFENCE);
-	bool its = cpu_feature_enabled(X86_FEATURE_INDIRECT_THUNK_ITS);
-	struct insn insn;
-
-	if (!its && !lfence)
-		return false;
-	for (unsigned int pos = 0; pos < size; pos += insn.length) {
-		if (insn_decode(&insn, code + pos, size - pos, INSN_MODE_KERN) ||
-		    kprobe_displaced_needs_place(&insn, its, lfence))
-			return true;
-		if (displaced_is_jump(&insn))
-			break;
-	}
-	return false;
-}
-
 /*
  * Read the bytes that a jump of @jump_size bytes displaces. Returns their number, or why
  * there is no jump.
@@ -224,15 +198,15 @@ static int read_displaced_text(u8 *code, unsigned long addr, unsigned int jump_s
 		return -ERANGE;
 	size = min(function_size - offset, (unsigned long)DISPLACED_MAX);
 	kprobe_read_text(code, addr, size);
-	size = kprobe_displaced_size(code, size, jump_size);
+	size = kprobe_displaced_size(code, size, jump_size,
+			      cpu_feature_enabled(X86_FEATURE_INDIRECT_THUNK_ITS),
+			      cpu_feature_enabled(X86_FEATURE_RETPOLINE_LFENCE));
 	if (size == -ENODATA)
 		return -ERANGE;
 	if (size < 0)
 		return size;
 	if (has_extable_entry(addr, size))
 		return -EFAULT;
-	if (has_guarded_insn(code, size))
-		return -EPERM;
 	if (kprobe_relays_overlap(addr, size))
 		return -EBUSY;
 	err = kprobe_branches_check(addr, size);
@@ -320,23 +294,24 @@ static void detour_add_call(struct detour_code *code, void (*body)(void))
 	detour_add(code, pop, sizeof(pop));
 }
 
-/* Copy the displaced instruction @pos bytes after the first one. Returns its length. */
+/*
+ * Copy the displaced instruction @pos bytes after the first one. It is decoded into @insn, which
+ * refers to @op.
+ */
 static int detour_add_copy(struct detour_code *code, const struct arch_optimized_insn *op,
-			   const kprobe_opcode_t *addr, unsigned int pos, bool *falls_through)
+			   const kprobe_opcode_t *addr, unsigned int pos, struct insn *insn)
 {
-	struct insn insn;
 	int copied;
 
-	if (insn_decode(&insn, op->code + pos, op->size - pos, INSN_MODE_KERN))
+	if (insn_decode(insn, op->code + pos, op->size - pos, INSN_MODE_KERN))
 		return -EILSEQ;
-	*falls_through = !displaced_is_jump(&insn);
-	copied = kprobe_relocate_displaced(code->bytes + code->len, &insn,
+	copied = kprobe_relocate_displaced(code->bytes + code->len, insn,
 					   (unsigned long)addr + pos,
 					   (unsigned long)code->at + code->len);
 	if (copied < 0)
 		return copied;
 	code->len += copied;
-	return insn.length;
+	return 0;
 }
 
 /*
@@ -348,24 +323,26 @@ static int detour_add_copies(struct detour_code *code, struct arch_optimized_ins
 			     const kprobe_opcode_t *addr, bool has_post)
 {
 	bool falls_through = true;
-	unsigned int pos = 0;
-	int size;
+	struct insn insn;
+	int err;
 
 	op->first = code->len;
-	while (pos < op->size && falls_through) {
+	for (unsigned int pos = 0; pos < op->size && falls_through; pos += insn.length) {
 		if (pos && pos < JMP32_INSN_SIZE)
 			op->copies[pos - 1] = code->len;
-		size = detour_add_copy(code, op, addr, pos, &falls_through);
-		if (size < 0)
-			return size;
+		err = detour_add_copy(code, op, addr, pos, &insn);
+		if (err)
+			return err;
+		falls_through = !displaced_is_jump(&insn);
 		if (!pos && has_post) {
-			detour_add_push_ip(code, addr + size);
+			if (displaced_is_branch(&insn) || kprobe_insn_class(&insn) == INSN_SYSTEM)
+				return -EOPNOTSUPP;
+			detour_add_push_ip(code, addr + insn.length);
 			detour_add_push_site(code);
 			detour_add_call(code, kprobe_detour_post);
 		}
 		if (!pos && falls_through)
 			op->rest = code->len;
-		pos += size;
 	}
 	if (falls_through)
 		detour_add_branch(code, JMP32_INSN_OPCODE, addr + op->size);
@@ -378,54 +355,31 @@ static int detour_add_copies(struct detour_code *code, struct arch_optimized_ins
 static int detour_add_first_copy(struct detour_code *code, struct arch_optimized_insn *op,
 				 const kprobe_opcode_t *addr)
 {
-	bool falls_through;
-	int size;
-
-	op->first = code->len;
-	size = detour_add_copy(code, op, addr, 0, &falls_through);
-	detour_add_branch(code, JMP32_INSN_OPCODE, op->insn + op->rest);
-	return min(size, 0);
-}
-
-/* Can post handlers be called after a copy of the first instruction? */
-static bool post_handlers_can_follow(const struct arch_optimized_insn *op)
-{
 	struct insn insn;
-
-	return !insn_decode(&insn, op->code, op->size, INSN_MODE_KERN) &&
-	       !displaced_is_branch(&insn) && kprobe_insn_class(&insn) != INSN_SYSTEM;
-}
-
-static unsigned int detour_size(const struct arch_optimized_insn *op,
-				const struct kprobe_site *site)
-{
-	unsigned int size = DETOUR_HEAD + kprobe_displaced_copies_size(op->code, op->size) +
-			    JMP32_INSN_SIZE;
-
-	if (site->has_post)
-		size += DETOUR_POST_HEAD + site->kp.ainsn.size + JMP32_INSN_SIZE;
-	return size;
-}
-
-static int detour_write(struct arch_optimized_insn *op, struct kprobe_site *site)
-{
-	const struct kprobe *kp = &site->kp;
-	struct detour_code code = { .at = op->insn };
 	int err;
 
-	memset(code.bytes, INT3_INSN_OPCODE, sizeof(code.bytes));
-	detour_add(&code, &kp, sizeof(kp));
-	detour_add_push_ip(&code, kp->addr + INT3_INSN_SIZE);
-	detour_add_call(&code, kprobe_detour);
-	err = detour_add_copies(&code, op, kp->addr, site->has_post);
+	op->first = code->len;
+	err = detour_add_copy(code, op, addr, 0, &insn);
+	detour_add_branch(code, JMP32_INSN_OPCODE, code->at + op->rest);
+	return err;
+}
+
+/* Make the code of a detour that is to run at @at. Its length is the same everywhere. */
+static int detour_generate(struct detour_code *code, struct arch_optimized_insn *op,
+			   const struct kprobe_site *site, const kprobe_opcode_t *at)
+{
+	const struct kprobe *kp = &site->kp;
+	int err;
+
+	*code = (struct detour_code){ .at = at };
+	memset(code->bytes, INT3_INSN_OPCODE, sizeof(code->bytes));
+	detour_add(code, &kp, sizeof(kp));
+	detour_add_push_ip(code, kp->addr + INT3_INSN_SIZE);
+	detour_add_call(code, kprobe_detour);
+	err = detour_add_copies(code, op, kp->addr, site->has_post);
 	if (!err && site->has_post)
-		err = detour_add_first_copy(&code, op, kp->addr);
-	if (err)
-		return err;
-	if (WARN_ON_ONCE(code.len != detour_size(op, site)))
-		return -EILSEQ;
-	kprobe_write_text(op->insn, code.bytes, code.len, 0);
-	return 0;
+		err = detour_add_first_copy(code, op, kp->addr);
+	return err;
 }
 
 /**
@@ -457,17 +411,22 @@ static void detour_free(struct arch_optimized_insn *op)
 
 static int detour_make(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
+	struct detour_code code;
 	int err;
 
-	if (site->has_post && !post_handlers_can_follow(op))
-		return -EOPNOTSUPP;
-	op->insn = kprobe_get_optinsn_slot(&site->kp, detour_size(op, site));
+	err = detour_generate(&code, op, site, site->kp.addr);	/* to know its length */
+	if (err)
+		return err;
+	op->insn = kprobe_get_optinsn_slot(&site->kp, code.len);
 	if (!op->insn)
 		return -ENOMEM;
-	err = detour_write(op, site);
-	if (!err && op->relay)
+	err = detour_generate(&code, op, site, op->insn);
+	if (err)
+		return err;
+	kprobe_write_text(op->insn, code.bytes, code.len, 0);
+	if (op->relay)
 		kprobe_relay_make(op, &site->kp);
-	return err;
+	return 0;
 }
 
 int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *p)

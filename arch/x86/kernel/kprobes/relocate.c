@@ -163,53 +163,6 @@ static bool can_be_displaced(const struct insn *insn)
 }
 
 /**
- * kprobe_displaced_size() - Compute how many bytes a jump displaces
- * @code: A copy of the text from the address of the jump on.
- * @len: Number of bytes in @code, up to the end of the function.
- * @jump_size: The size of the jump in bytes, JMP32_INSN_SIZE or JMP8_INSN_SIZE.
- *
- * A jump displaces whole instructions, at least as long as the jump. One that always
- * jumps or returns is the last: the bytes after it may be anything, but the jump may
- * need the room. The caller must make sure that nothing else branches there.
- *
- * Context: Any. Pure: the result depends only on the bytes.
- * Return: The size in bytes, from @jump_size to DISPLACED_MAX; -EILSEQ if one of
- *	   the instructions cannot be displaced; -ENODATA if the bytes end before
- *	   that is known.
- */
-int kprobe_displaced_size(const u8 *code, size_t len, unsigned int jump_size)
-{
-	size_t size = 0;
-	struct insn insn;
-	char class;
-	int err;
-
-	if (len < jump_size)
-		return -ENODATA;
-
-	do {
-		if (kprobe_cfi_check_size(code + size, len - size))
-			return -EILSEQ;
-		err = insn_decode(&insn, code + size, len - size, INSN_MODE_KERN);
-		if (err)
-			return err == -ENODATA && len - size < MAX_INSN_SIZE ? err : -EILSEQ;
-
-		if (!can_be_displaced(&insn))
-			return -EILSEQ;
-
-		class = kprobe_insn_class(&insn);
-		size += insn.length;
-		if (is_jump_class(class))
-			return max_t(size_t, size, jump_size);
-		if (is_call_class(class) && size < jump_size)
-			return -EILSEQ;
-	} while (size < jump_size);
-
-	return size;
-}
-EXPORT_SYMBOL_IF_KUNIT(kprobe_displaced_size);
-
-/**
  * kprobe_displaced_needs_place() - Check if moving an instruction would undo a mitigation
  * @insn: The instruction.
  * @its: Indirect branches are only allowed in the upper half of a cache line; others
@@ -233,6 +186,57 @@ bool kprobe_displaced_needs_place(const struct insn *insn, bool its, bool lfence
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_displaced_needs_place);
+
+/**
+ * kprobe_displaced_size() - Compute how many bytes a jump displaces
+ * @code: A copy of the text from the address of the jump on.
+ * @len: Number of bytes in @code, up to the end of the function.
+ * @jump_size: The size of the jump in bytes, JMP32_INSN_SIZE or JMP8_INSN_SIZE.
+ * @its: See kprobe_displaced_needs_place().
+ * @lfence: See kprobe_displaced_needs_place().
+ *
+ * A jump displaces whole instructions, at least as long as the jump. One that always
+ * jumps or returns is the last: the bytes after it may be anything, but the jump may
+ * need the room. The caller must make sure that nothing else branches there.
+ *
+ * Context: Any. Pure: the result depends only on the arguments.
+ * Return: The size in bytes, from @jump_size to DISPLACED_MAX; -EILSEQ if one of
+ *	   the instructions cannot be displaced; -EPERM if one must stay where it is;
+ *	   -ENODATA if the bytes end before that is known.
+ */
+int kprobe_displaced_size(const u8 *code, size_t len, unsigned int jump_size, bool its, bool lfence)
+{
+	size_t size = 0;
+	struct insn insn;
+	char class;
+	int err;
+
+	if (len < jump_size)
+		return -ENODATA;
+
+	do {
+		if (kprobe_cfi_check_size(code + size, len - size))
+			return -EILSEQ;
+		err = insn_decode(&insn, code + size, len - size, INSN_MODE_KERN);
+		if (err)
+			return err == -ENODATA && len - size < MAX_INSN_SIZE ? err : -EILSEQ;
+
+		if (!can_be_displaced(&insn))
+			return -EILSEQ;
+		if (kprobe_displaced_needs_place(&insn, its, lfence))
+			return -EPERM;
+
+		class = kprobe_insn_class(&insn);
+		size += insn.length;
+		if (is_jump_class(class))
+			return max_t(size_t, size, jump_size);
+		if (is_call_class(class) && size < jump_size)
+			return -EILSEQ;
+	} while (size < jump_size);
+
+	return size;
+}
+EXPORT_SYMBOL_IF_KUNIT(kprobe_displaced_size);
 
 /* Copy a direct branch as a near Jcc, or else as a near JMP. */
 static int relocate_branch(u8 *buf, const struct insn *insn, unsigned long from,
@@ -337,46 +341,6 @@ int kprobe_relocate_displaced(u8 *buf, const struct insn *insn, unsigned long fr
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_relocate_displaced);
 
-/*
- * Find the displaced instruction whose copy is at *@offset in the copies of @code. Returns its
- * position, or @size if *@offset is after the copies, and subtracts what is in front of it.
- */
-static __always_inline unsigned int displaced_find(const u8 *code, unsigned int size,
-						   unsigned int *offset, struct insn *insn)
-{
-	unsigned int copied;
-
-	for (unsigned int pos = 0; pos < size; pos += insn->length) {
-		if (insn_decode(insn, code + pos, size - pos, INSN_MODE_KERN))
-			break;
-		copied = displaced_copy_size(insn);
-		if (*offset < copied)
-			return pos;
-		*offset -= copied;
-		if (displaced_is_jump(insn))
-			break;
-	}
-	return size;
-}
-
-/**
- * kprobe_displaced_copies_size() - Compute how large the copies of displaced instructions are
- * @code: The displaced bytes.
- * @size: The number of displaced bytes, as returned by kprobe_displaced_size().
- *
- * Context: Any. Pure: the result depends only on the bytes.
- * Return: The size in bytes of all that kprobe_relocate_displaced() makes of @code.
- */
-unsigned int kprobe_displaced_copies_size(const u8 *code, unsigned int size)
-{
-	unsigned int offset = UINT_MAX;
-	struct insn insn;
-
-	displaced_find(code, size, &offset, &insn);
-	return UINT_MAX - offset;
-}
-EXPORT_SYMBOL_IF_KUNIT(kprobe_displaced_copies_size);
-
 /**
  * kprobe_displaced_origin() - Find the displaced instruction that a copy stems from
  * @code: The displaced bytes.
@@ -393,13 +357,25 @@ EXPORT_SYMBOL_IF_KUNIT(kprobe_displaced_copies_size);
 notrace unsigned int kprobe_displaced_origin(const u8 *code, unsigned int size,
 					     unsigned int offset, unsigned int *pushed)
 {
+	unsigned int copied;
 	struct insn insn;
-	unsigned int pos = displaced_find(code, size, &offset, &insn);
-	bool called = pos < size && offset >= CALL_INSN_SIZE &&
-		      is_call_class(kprobe_insn_class(&insn));
+	bool called;
 
-	*pushed = called ? sizeof(long) : 0;
-	return pos;
+	*pushed = 0;
+	for (unsigned int pos = 0; pos < size; pos += insn.length) {
+		if (insn_decode(&insn, code + pos, size - pos, INSN_MODE_KERN))
+			break;
+		copied = displaced_copy_size(&insn);
+		if (offset < copied) {
+			called = is_call_class(kprobe_insn_class(&insn)) && offset >= CALL_INSN_SIZE;
+			*pushed = called ? sizeof(long) : 0;
+			return pos;
+		}
+		offset -= copied;
+		if (displaced_is_jump(&insn))
+			break;
+	}
+	return size;
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_displaced_origin);
 NOKPROBE_SYMBOL(kprobe_displaced_origin);

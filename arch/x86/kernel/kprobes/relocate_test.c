@@ -239,6 +239,11 @@ static const struct size_case {
 	{ "ljmp $0x10,$0", BYTES(0xea, 0, 0, 0, 0, 0x10, 0), -EILSEQ, 32 },
 };
 
+static int displaced_size(const u8 *code, size_t len, unsigned int jump_size)
+{
+	return kprobe_displaced_size(code, len, jump_size, false, false);
+}
+
 static void expect_sizes(struct kunit *test, const struct size_case *cases, size_t n,
 			 unsigned int jump_size)
 {
@@ -248,9 +253,9 @@ static void expect_sizes(struct kunit *test, const struct size_case *cases, size
 		if (!case_has_bits(c->bits, BITS_PER_LONG))
 			continue;
 		KUNIT_EXPECT_EQ_MSG(test, c->size,
-				    kprobe_displaced_size(code.bytes, sizeof(code.bytes),
-							  jump_size), "%s", c->text);
-		KUNIT_EXPECT_EQ_MSG(test, kprobe_displaced_size(code.bytes, 1, jump_size), -ENODATA,
+				    displaced_size(code.bytes, sizeof(code.bytes), jump_size),
+				    "%s", c->text);
+		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, 1, jump_size), -ENODATA,
 				    "%s", c->text);
 	}
 }
@@ -297,7 +302,7 @@ static void test_end_of_bytes(struct kunit *test)
 		if (!case_has_bits(c->bits, BITS_PER_LONG))
 			continue;
 		if (c->size < 0) {
-			int size = kprobe_displaced_size(code.bytes, max(c->code.len, 5), 5);
+			int size = displaced_size(code.bytes, max(c->code.len, 5), 5);
 
 			KUNIT_EXPECT_EQ_MSG(test, size, c->size, "%s", c->text);
 			continue;
@@ -307,7 +312,7 @@ static void test_end_of_bytes(struct kunit *test)
 			int want = len < c->size ? -ENODATA : sti ? -EILSEQ : c->size;
 
 			memcpy(end - len, code.bytes, len);
-			KUNIT_EXPECT_EQ_MSG(test, kprobe_displaced_size(end - len, len, 5), want,
+			KUNIT_EXPECT_EQ_MSG(test, displaced_size(end - len, len, 5), want,
 					    "%s, %d bytes", c->text, len);
 		}
 	}
@@ -726,11 +731,8 @@ static void test_origins(struct kunit *test)
 
 		if (!case_has_bits(regions[i].bits, BITS_PER_LONG))
 			continue;
-		KUNIT_EXPECT_EQ_MSG(test, kprobe_displaced_size(code.bytes, sizeof(code.bytes), 5),
+		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, sizeof(code.bytes), 5),
 				    regions[i].code.len, "%s", regions[i].text);
-		KUNIT_EXPECT_EQ_MSG(test, region_copies_size(&regions[i]),
-				    kprobe_displaced_copies_size(code.bytes, regions[i].code.len),
-				    "%s", regions[i].text);
 		check_origins(test, &regions[i]);
 	}
 }
@@ -791,6 +793,14 @@ static void check_place(struct kunit *test, const struct place_case *c, int bits
 			    c->name);
 	KUNIT_EXPECT_EQ_MSG(test, kprobe_displaced_needs_place(&insn, false, true), c->lfence, "%s",
 			    c->name);
+	if (bits != BITS_PER_LONG)
+		return;
+	KUNIT_EXPECT_EQ_MSG(test, c->its,
+			    kprobe_displaced_size(code.bytes, sizeof(code.bytes), 2, true, false) ==
+			    -EPERM, "%s", c->name);
+	KUNIT_EXPECT_EQ_MSG(test, c->lfence,
+			    kprobe_displaced_size(code.bytes, sizeof(code.bytes), 2, false, true) ==
+			    -EPERM, "%s", c->name);
 }
 
 static void test_places(struct kunit *test)
@@ -816,7 +826,7 @@ static void check_agreement(struct kunit *test, struct bytes bytes)
 		return;
 	memset(code.bytes + insn.length, 0x90, sizeof(code.bytes) - insn.length);
 
-	size = kprobe_displaced_size(code.bytes, sizeof(code.bytes), 5);
+	size = displaced_size(code.bytes, sizeof(code.bytes), 5);
 	if (size == -EILSEQ)
 		return;
 	KUNIT_ASSERT_GE_MSG(test, size, max_t(int, 5, insn.length), "%4ph", bytes.bytes);
