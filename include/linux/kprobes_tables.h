@@ -8,6 +8,7 @@
 #include <linux/types.h>
 
 struct bug_entry;
+struct exception_table_entry;
 struct jump_entry;
 struct module;
 struct static_call_site;
@@ -25,6 +26,8 @@ struct static_call_site;
  * @calls_stop:	The end of @calls.
  * @bugs:	Its BUG() and WARN() instructions, up to @bugs_stop.
  * @bugs_stop:	The end of @bugs.
+ * @fixups:	Its exception table, up to @fixups_stop.
+ * @fixups_stop: The end of @fixups.
  * @reserved:	The offsets of all these instructions from @start, in ascending order; NULL
  *		until kprobe_text_at() has been called.
  * @nr_reserved: Their number.
@@ -41,6 +44,7 @@ struct kprobe_text {
 	const struct jump_entry *jumps, *jumps_stop;
 	const struct static_call_site *calls, *calls_stop;
 	const struct bug_entry *bugs, *bugs_stop;
+	const struct exception_table_entry *fixups, *fixups_stop;
 	u32 *reserved;
 	unsigned int nr_reserved;
 	void *arch;

@@ -119,6 +119,9 @@ static void module_complete_tables(const struct module *mod)
 	module_jump_labels(text, mod);
 	module_static_calls(text, mod);
 	module_bugs(text, mod);
+	/* The entries for init text will be trimmed, but stay in memory. */
+	text->fixups = mod->extable;
+	text->fixups_stop = mod->extable + mod->num_exentries;
 	text->complete = true;
 	for (site = kprobe_site_first_in(start, end); site; site = kprobe_site_next_in(site, end))
 		kprobe_optimizer_consider(site);

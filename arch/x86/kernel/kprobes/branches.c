@@ -46,36 +46,20 @@
 
 extern struct exception_table_entry __start___ex_table[], __stop___ex_table[];
 
-/* The areas of data that are searched for addresses, one after the other. */
-enum data_area {
-	AREA_RODATA,
-	AREA_RO_AFTER_INIT,	/* of modules */
-	AREA_DATA,
-	AREAS,
-};
-
 /**
  * struct text_index - Branch targets in the text of the core kernel or a module
- * @text:	The text that it belongs to.
  * @map:	The branch targets found so far.
- * @area:	The next area of data to search. After the last one, the code is scanned.
- * @next:	Start of the symbol at which that continues.
+ * @next:	Start of the symbol at which scanning the code continues.
  * @starts:	A bit for each byte of a module's text, set if a symbol starts there,
  *		until the code is scanned: kallsyms would walk all symbols for each
  *		look-up. NULL for the core kernel.
- * @extable:	The exception table, of @nr_extable entries.
- * @nr_extable:	Number of entries of @extable.
  *
  * kprobe_mutex guards all fields.
  */
 struct text_index {
-	const struct kprobe_text *text;
 	struct branch_map map;
-	enum data_area area;
 	unsigned long next;
 	unsigned long *starts;
-	const struct exception_table_entry *extable;
-	unsigned int nr_extable;
 };
 
 static unsigned long text_index_end(const struct text_index *index)
@@ -111,11 +95,13 @@ static unsigned long *text_bitmap_alloc(unsigned long size)
 	return kvcalloc(BITS_TO_LONGS(size), sizeof(long), LEARN_GFP);
 }
 
-static void text_index_add_fixups(const struct text_index *index)
+static void text_index_add_fixups(const struct text_index *index, const struct kprobe_text *text)
 {
-	const struct exception_table_entry *e = index->extable;
+	const struct exception_table_entry *e, *stop;
 
-	for (; e < index->extable + index->nr_extable; e++)
+	e = text->mod ? text->fixups : __start___ex_table;
+	stop = text->mod ? text->fixups_stop : __stop___ex_table;
+	for (; e < stop; e++)
 		branch_map_add(&index->map, (unsigned long)&e->fixup + e->fixup);
 }
 
@@ -143,107 +129,6 @@ static void text_index_add_entry(void *data, enum text_table table, unsigned lon
 	}
 }
 
-/* ------------------------------------------------------------------- modules */
-
-#ifdef CONFIG_MODULES
-/*
- * module_mutex is held, so that the entries for init text are not being trimmed from
- * the exception table. The table stays in memory after that.
- */
-static int text_index_add_symbol(void *data, const char *name, unsigned long addr)
-{
-	struct text_index *index = data;
-
-	index->extable = index->text->mod->extable;
-	index->nr_extable = index->text->mod->num_exentries;
-	if (addr - index->map.start < index->map.size)
-		__set_bit(addr - index->map.start, index->starts);
-	return 0;
-}
-
-/* Livepatch modules are relocated again when the module that they patch is loaded. */
-static int text_index_prepare_module(struct text_index *index)
-{
-	if (is_livepatch_module(index->text->mod))
-		return -EINVAL;
-	index->starts = text_bitmap_alloc(index->map.size);
-	if (!index->starts)
-		return -ENOMEM;
-	module_kallsyms_on_each_symbol(index->text->mod->name, text_index_add_symbol, index);
-	return 0;
-}
-
-static size_t module_data_area(const struct module *mod, enum data_area area, const void **start)
-{
-	static const enum mod_mem_type types[AREAS] = {
-		[AREA_RODATA] = MOD_RODATA,
-		[AREA_RO_AFTER_INIT] = MOD_RO_AFTER_INIT,
-		[AREA_DATA] = MOD_DATA,
-	};
-
-	*start = mod->mem[types[area]].base;
-	return mod->mem[types[area]].size;
-}
-#else
-static int text_index_prepare_module(struct text_index *index)
-{
-	return -EINVAL;
-}
-
-static size_t module_data_area(const struct module *mod, enum data_area area, const void **start)
-{
-	return 0;
-}
-#endif
-
-/* ------------------------------------------------------- building the indices */
-
-static int text_index_prepare_core(struct text_index *index)
-{
-	index->extable = __start___ex_table;
-	index->nr_extable = __stop___ex_table - __start___ex_table;
-	return 0;
-}
-
-/* Create the index of a text, with the addresses that tables list. */
-static int text_index_create(struct kprobe_text *text)
-{
-	struct text_index *index __free(text_index_free) = kzalloc(sizeof(*index), LEARN_GFP);
-	int err;
-
-	if (!index)
-		return -ENOMEM;
-	index->text = text;
-	index->map.start = text->start;
-	index->map.size = text->end - text->start;
-	index->next = text->start;
-	err = text->mod ? text_index_prepare_module(index) : text_index_prepare_core(index);
-	if (err)
-		return err;
-	index->map.bits = text_bitmap_alloc(index->map.size);
-	if (!index->map.bits)
-		return -ENOMEM;
-	text_index_add_fixups(index);
-	scoped_guard(mutex, &text_mutex)	/* for jump_label_size() */
-		kprobe_text_walk_tables(text, text_index_add_entry, index);
-	text->arch = no_free_ptr(index);
-	return 0;
-}
-
-static size_t core_data_area(enum data_area area, const void **start)
-{
-	switch (area) {
-	case AREA_RODATA:	/* includes data that is read-only after init */
-		*start = __start_rodata;
-		return __end_rodata - __start_rodata;
-	case AREA_DATA:
-		*start = _sdata;
-		return _edata - _sdata;
-	default:
-		return 0;
-	}
-}
-
 /*
  * Since its registration, a struct kprobe's @hlist is empty, and @list is empty or agrees with
  * its neighbour.
@@ -267,21 +152,84 @@ static bool is_address_of_probe(const void *word, const void *start)
 	       is_probe(word - offsetof(struct kprobe, ainsn.next), start);
 }
 
-/* Add all words of an area that are addresses in the text. They may change meanwhile. */
-static void text_index_learn_data(const struct text_index *index, enum data_area area)
+/* Add all words of some data that are addresses in the text. They may change meanwhile. */
+static void text_index_learn_data(const struct text_index *index, const void *start,
+				  const void *end)
 {
-	const struct module *mod = index->text->mod;
-	const unsigned long *word;
 	unsigned long addr;
-	const void *start;
-	size_t size;
 
-	size = mod ? module_data_area(mod, area, &start) : core_data_area(area, &start);
-	for (word = start; size >= sizeof(*word); size -= sizeof(*word), word++) {
+	for (const unsigned long *word = start; (void *)(word + 1) <= end; word++) {
 		addr = READ_ONCE_NOCHECK(*word);
 		if (addr - index->map.start < index->map.size && !is_address_of_probe(word, start))
 			branch_map_add(&index->map, addr);
 	}
+}
+
+static int text_index_learn_core(const struct text_index *index)
+{
+	/* Includes data that is read-only after init. */
+	text_index_learn_data(index, __start_rodata, __end_rodata);
+	text_index_learn_data(index, _sdata, _edata);
+	return 0;
+}
+
+#ifdef CONFIG_MODULES
+static int text_index_add_symbol(void *data, const char *name, unsigned long addr)
+{
+	struct text_index *index = data;
+
+	if (addr - index->map.start < index->map.size)
+		__set_bit(addr - index->map.start, index->starts);
+	return 0;
+}
+
+/* Livepatch modules are relocated again when the module that they patch is loaded. */
+static int text_index_learn_module(struct text_index *index, struct module *mod)
+{
+	static const enum mod_mem_type types[] = { MOD_RODATA, MOD_RO_AFTER_INIT, MOD_DATA };
+	const struct module_memory *mem;
+
+	if (is_livepatch_module(mod))
+		return -EINVAL;
+	index->starts = text_bitmap_alloc(index->map.size);
+	if (!index->starts)
+		return -ENOMEM;
+	module_kallsyms_on_each_symbol(mod->name, text_index_add_symbol, index);
+	for (int i = 0; i < ARRAY_SIZE(types); i++) {
+		mem = &mod->mem[types[i]];
+		text_index_learn_data(index, mem->base, mem->base + mem->size);
+	}
+	return 0;
+}
+#else
+static int text_index_learn_module(struct text_index *index, struct module *mod)
+{
+	return -EINVAL;
+}
+#endif
+
+/* Create the index of a text, with the addresses that tables and data contain. */
+static int text_index_create(struct kprobe_text *text)
+{
+	struct text_index *index __free(text_index_free) = kzalloc(sizeof(*index), LEARN_GFP);
+	int err;
+
+	if (!index)
+		return -ENOMEM;
+	index->map.start = text->start;
+	index->map.size = text->end - text->start;
+	index->next = text->start;
+	index->map.bits = text_bitmap_alloc(index->map.size);
+	if (!index->map.bits)
+		return -ENOMEM;
+	err = text->mod ? text_index_learn_module(index, text->mod) : text_index_learn_core(index);
+	if (err)
+		return err;
+	text_index_add_fixups(index, text);
+	scoped_guard(mutex, &text_mutex)	/* for jump_label_size() */
+		kprobe_text_walk_tables(text, text_index_add_entry, index);
+	text->arch = no_free_ptr(index);
+	return 0;
 }
 
 static bool is_in_array(unsigned long addr, const void *array, size_t size)
@@ -364,17 +312,10 @@ static int text_index_learn_code(struct text_index *index)
 int arch_learn_text(unsigned long addr)
 {
 	struct kprobe_text *text = kprobe_text_at(addr);
-	struct text_index *index;
 
 	if (IS_ERR(text))
 		return PTR_ERR(text);
-	if (!text->arch)
-		return text_index_create(text) ?: 1;
-	index = text->arch;
-	if (index->area == AREAS)
-		return text_index_learn_code(index);
-	text_index_learn_data(index, index->area++);
-	return 1;
+	return text->arch ? text_index_learn_code(text->arch) : text_index_create(text) ?: 1;
 }
 EXPORT_SYMBOL_IF_KUNIT(arch_learn_text);
 
