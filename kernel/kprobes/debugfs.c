@@ -20,11 +20,6 @@ void *kprobe_shown_addr(const struct file *file, unsigned long addr)
 	return kallsyms_show_value(file->f_cred) ? (void *)addr : NULL;
 }
 
-static void kprobes_seq_stop(struct seq_file *m, void *v)
-{
-	mutex_unlock(&kprobe_mutex);
-}
-
 /*
  * For list and sites, whose data is a function that shows a site. A reader's position is an
  * address, of which all sites are shown at once: there may be many that are gone.
@@ -45,6 +40,11 @@ static void *kprobe_sites_next(struct seq_file *m, void *site, loff_t *pos)
 	return kprobe_site_first_from(*pos);
 }
 
+static void kprobe_sites_stop(struct seq_file *m, void *site)
+{
+	mutex_unlock(&kprobe_mutex);
+}
+
 static int kprobe_sites_show(struct seq_file *m, void *first)
 {
 	void (*show_site)(struct seq_file *m, struct kprobe_site *site) = m->private;
@@ -58,7 +58,7 @@ static int kprobe_sites_show(struct seq_file *m, void *first)
 static const struct seq_operations kprobe_sites_sops = {
 	.start	= kprobe_sites_start,
 	.next	= kprobe_sites_next,
-	.stop	= kprobes_seq_stop,
+	.stop	= kprobe_sites_stop,
 	.show	= kprobe_sites_show,
 };
 DEFINE_SEQ_ATTRIBUTE(kprobe_sites);
@@ -146,43 +146,19 @@ static void kprobe_list_show(struct seq_file *m, struct kprobe_site *site)
 	}
 }
 
-/* blacklist: a line for each function. A reader's position is an address. */
+/* blacklist: a line for each function */
 
-static void *blacklist_start(struct seq_file *m, loff_t *pos)
+static int blacklist_show(struct seq_file *m, void *unused)
 {
-	unsigned long end;
+	unsigned long start, end = 0;
 
-	mutex_lock(&kprobe_mutex);
-	return (void *)kprobe_blacklist_next(*pos, &end);
-}
-
-static void *blacklist_next_range(struct seq_file *m, void *start, loff_t *pos)
-{
-	unsigned long end;
-
-	kprobe_blacklist_next((unsigned long)start, &end);
-	*pos = end;
-	return (void *)kprobe_blacklist_next(end, &end);
-}
-
-static int blacklist_show(struct seq_file *m, void *start)
-{
-	unsigned long end;
-
-	kprobe_blacklist_next((unsigned long)start, &end);
-	seq_printf(m, "0x%px-0x%px\t%ps\n", kprobe_shown_addr(m->file, (unsigned long)start),
-		   kprobe_shown_addr(m->file, end), start);
+	guard(mutex)(&kprobe_mutex);	/* it keeps the text of the functions, too */
+	while ((start = kprobe_blacklist_next(end, &end)))
+		seq_printf(m, "0x%px-0x%px\t%ps\n", kprobe_shown_addr(m->file, start),
+			   kprobe_shown_addr(m->file, end), (void *)start);
 	return 0;
 }
-
-/* Ranges are removed under kprobe_mutex, which is held. */
-static const struct seq_operations blacklist_sops = {
-	.start	= blacklist_start,
-	.next	= blacklist_next_range,
-	.stop	= kprobes_seq_stop,
-	.show	= blacklist_show,
-};
-DEFINE_SEQ_ATTRIBUTE(blacklist);
+DEFINE_SHOW_ATTRIBUTE(blacklist);
 
 /* enabled: arms or disarms all probes */
 
