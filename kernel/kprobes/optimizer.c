@@ -542,7 +542,7 @@ void kprobe_optimizer_wait_bounded(void)
 
 /*
  * The values of kprobe_site.unfit in debugfs. Documentation/trace/kprobes.rst describes
- * them. The last entry is for all other errors.
+ * them. The last entries are for all other errors, and for all sites while the knob is 0.
  */
 static const struct {
 	int unfit;
@@ -561,18 +561,20 @@ static const struct {
 	{ -EAGAIN,	"debugger" },
 	{ -EPERM,	"mitigation" },
 	{ 1,		"other" },
+	{ 1,		"disabled" },
 };
 
 /* The largest of these numbers differ between architectures. */
 static_assert(-EADDRINUSE == (s8)-EADDRINUSE && -EOPNOTSUPP == (s8)-EOPNOTSUPP);
 
-static unsigned int unfit_reason(int unfit)
+static unsigned int jump_reason(int unfit)
 {
-	unsigned int i;
+	unsigned int i = ARRAY_SIZE(reasons) - 1;
 
-	for (i = 0; i < ARRAY_SIZE(reasons) - 1; i++)
-		if (reasons[i].unfit == min(unfit, 0))
-			break;
+	if (optimizer.allowed)
+		for (i = 0; i < ARRAY_SIZE(reasons) - 2; i++)
+			if (reasons[i].unfit == min(unfit, 0))
+				break;
 	return i;
 }
 
@@ -586,9 +588,7 @@ static unsigned int unfit_reason(int unfit)
 const char *kprobe_no_jump_reason(const struct kprobe_site *site)
 {
 	lockdep_assert_held(&kprobe_mutex);
-	if (site_has_detour(site))
-		return NULL;
-	return optimizer.allowed ? reasons[unfit_reason(site->unfit)].name : "disabled";
+	return site_has_detour(site) ? NULL : reasons[jump_reason(site->unfit)].name;
 }
 
 /**
@@ -605,16 +605,13 @@ bool kprobe_try_jump(struct kprobe_site *site, const char **no_jump)
 	int unfit;
 
 	lockdep_assert_held(&kprobe_mutex);
-	*no_jump = "disabled";
-	if (!optimizer.allowed)
-		return true;
 	/* A stale detour is made anew once the site is armed. */
 	unfit = site_prepare_detour(site);
 	if (unfit == TEXT_UNKNOWN)
 		return false;
 	if (!had_detour)
 		arch_remove_optimized_kprobe(&site->op);
-	*no_jump = unfit ? reasons[unfit_reason(unfit)].name : NULL;
+	*no_jump = unfit || !optimizer.allowed ? reasons[jump_reason(unfit)].name : NULL;
 	return true;
 }
 
@@ -626,21 +623,15 @@ bool kprobe_try_jump(struct kprobe_site *site, const char **no_jump)
  */
 void kprobe_optimizer_show_reasons(struct seq_file *m)
 {
-	unsigned long count[ARRAY_SIZE(reasons)] = { }, switched_off = 0;
+	unsigned long count[ARRAY_SIZE(reasons)] = { };
 	struct kprobe_site *site;
 
 	lockdep_assert_held(&kprobe_mutex);
-	for (site = kprobe_site_first_from(0); site; site = kprobe_site_next(site)) {
-		if (!site_stays_breakpoint(site))
-			continue;
-		if (optimizer.allowed)
-			count[unfit_reason(site->unfit)]++;
-		else
-			switched_off++;
-	}
+	for (site = kprobe_site_first_from(0); site; site = kprobe_site_next(site))
+		if (site_stays_breakpoint(site))
+			count[jump_reason(site->unfit)]++;
 	for (unsigned int i = 0; i < ARRAY_SIZE(reasons); i++)
 		seq_printf(m, "no_jump_%s: %lu\n", reasons[i].name, count[i]);
-	seq_printf(m, "no_jump_disabled: %lu\n", switched_off);
 }
 
 /* Apply a new value of the knob to all sites. */
