@@ -7,7 +7,7 @@
 #include <linux/debugfs.h>
 #include <linux/err.h>
 #include <linux/init.h>
-#include <linux/kfifo.h>
+#include <linux/minmax.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/seq_file.h>
@@ -16,7 +16,7 @@
 #include <linux/string.h>
 #include <linux/time64.h>
 
-#define REFUSALS	64
+#define REFUSALS	64U
 
 struct refusal {
 	u64 when;			/* local_clock() */
@@ -30,13 +30,14 @@ struct refusal {
 };
 
 /*
- * Not initialised here, so in .bss: a back end may take any address in .data for a target of
- * branches.
+ * The last ones, and how many there have been. They are not in .data: a back end may take any
+ * address there for a target of branches.
  */
-static DECLARE_KFIFO(refusals, struct refusal, REFUSALS);
+static struct refusal refusals[REFUSALS];
+static unsigned int refusals_count;
 
 /*
- * Guards @refusals. It is only tried, as a handler or an NMI may have interrupted its holder:
+ * Guards both. It is only tried, as a handler or an NMI may have interrupted its holder:
  * a refusal at the very moment of another one is not kept.
  */
 static DEFINE_RAW_SPINLOCK(refusals_lock);
@@ -87,11 +88,8 @@ int kprobe_refusals_add(const struct kprobe *p, int err, const char *why)
 	strscpy(refusal.comm, current->comm);
 	if (p && p->symbol_name)
 		strscpy(refusal.symbol, p->symbol_name);
-	scoped_cond_guard(raw_spinlock_irqsave_try, return err, &refusals_lock) {
-		if (kfifo_is_full(&refusals))
-			kfifo_skip(&refusals);
-		kfifo_put(&refusals, refusal);
-	}
+	scoped_cond_guard(raw_spinlock_irqsave_try, return err, &refusals_lock)
+		refusals[refusals_count++ % REFUSALS] = refusal;
 	return err;
 }
 
@@ -114,29 +112,24 @@ static void refusal_show(struct seq_file *m, const struct refusal *refusal)
 /* A line for each of the last refusals, the oldest first */
 static int refusals_show(struct seq_file *m, void *unused)
 {
-	struct refusal *last __free(kfree) = kmalloc_array(REFUSALS, sizeof(*last), GFP_KERNEL);
-	unsigned int num;
+	struct refusal *last __free(kfree) = kmalloc(sizeof(refusals), GFP_KERNEL);
+	unsigned int count;
 
 	if (!last)
 		return -ENOMEM;
-	scoped_guard(raw_spinlock_irqsave, &refusals_lock)
-		num = kfifo_out_peek(&refusals, last, REFUSALS);
-	for (unsigned int i = 0; i < num; i++)
-		refusal_show(m, &last[i]);
+	scoped_guard(raw_spinlock_irqsave, &refusals_lock) {
+		memcpy(last, refusals, sizeof(refusals));
+		count = refusals_count;
+	}
+	for (unsigned int i = count - min(count, REFUSALS); i != count; i++)
+		refusal_show(m, &last[i % REFUSALS]);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(refusals);
 
 static int __init refusals_init(void)
 {
-	INIT_KFIFO(refusals);
-	return 0;
-}
-early_initcall(refusals_init);
-
-static int __init refusals_init_debugfs(void)
-{
 	debugfs_create_file("refusals", 0400, kprobes_debugfs, NULL, &refusals_fops);
 	return 0;
 }
-late_initcall(refusals_init_debugfs);
+late_initcall(refusals_init);
