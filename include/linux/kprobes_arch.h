@@ -320,8 +320,12 @@ struct optimized_kprobe {
 void opt_pre_handler(struct kprobe *p, struct pt_regs *regs);
 kprobe_opcode_t *get_optinsn_slot(void);
 kprobe_opcode_t *kprobe_get_optinsn_slot(struct kprobe *owner, unsigned int size);
-void free_optinsn_slot(kprobe_opcode_t *slot, int dirty);
 struct kprobe *kprobe_optinsn_slot_owner(unsigned long addr);
+
+static inline void free_optinsn_slot(kprobe_opcode_t *slot, int dirty)
+{
+	free_insn_slot(slot, dirty);
+}
 
 /*
  * Provided by an architecture's back end that selects HAVE_OPTPROBES, in the order of a

@@ -130,25 +130,6 @@ static kprobe_opcode_t *slot_alloc(struct slot_cache *cache, struct kprobe *owne
 	return page->code + i * cache->slot_bytes;
 }
 
-static void slot_free(kprobe_opcode_t *slot)
-{
-	struct slot_page *page = mtree_load(&slot_pages, (unsigned long)slot);
-	unsigned int i;
-
-	lockdep_assert_held(&kprobe_mutex);
-	if (WARN_ON_ONCE(!page))
-		return;
-	i = ((void *)slot - page->code) / page->cache->slot_bytes;
-	WARN_ON_ONCE(!__test_and_clear_bit(i, page->used));
-	/* An architecture that tells perf what it writes to slots leaves this to us. */
-	perf_event_text_poke(slot, slot, page->cache->slot_bytes, NULL, 0);
-	WRITE_ONCE(page->owner[i], NULL);
-	if (list_empty(&page->link))
-		list_add(&page->link, &page->cache->open_pages);
-	if (bitmap_empty(page->used, page->slots))
-		slot_page_remove(page);
-}
-
 /* The page of instructions, or of detours, at an address, or NULL. */
 static const struct slot_page *slot_page_find(unsigned long addr, bool detours)
 {
@@ -187,7 +168,7 @@ kprobe_opcode_t *get_insn_slot(void)
 }
 
 /**
- * free_insn_slot() - Free a slot
+ * free_insn_slot() - Free a slot, also one of a detour
  * @slot: The slot. No task may be in it: see kprobe_site_retire().
  * @dirty: Ignored.
  *
@@ -195,7 +176,21 @@ kprobe_opcode_t *get_insn_slot(void)
  */
 void free_insn_slot(kprobe_opcode_t *slot, int dirty)
 {
-	slot_free(slot);
+	struct slot_page *page = mtree_load(&slot_pages, (unsigned long)slot);
+	unsigned int i;
+
+	lockdep_assert_held(&kprobe_mutex);
+	if (WARN_ON_ONCE(!page))
+		return;
+	i = ((void *)slot - page->code) / page->cache->slot_bytes;
+	WARN_ON_ONCE(!__test_and_clear_bit(i, page->used));
+	/* An architecture that tells perf what it writes to slots leaves this to us. */
+	perf_event_text_poke(slot, slot, page->cache->slot_bytes, NULL, 0);
+	WRITE_ONCE(page->owner[i], NULL);
+	if (list_empty(&page->link))
+		list_add(&page->link, &page->cache->open_pages);
+	if (bitmap_empty(page->used, page->slots))
+		slot_page_remove(page);
 }
 
 /**
@@ -286,12 +281,6 @@ kprobe_opcode_t *kprobe_get_optinsn_slot(struct kprobe *owner, unsigned int size
 kprobe_opcode_t *get_optinsn_slot(void)
 {
 	return kprobe_get_optinsn_slot(NULL, MAX_OPTINSN_SIZE);
-}
-
-/* free_optinsn_slot() - Free a slot of a detour, as free_insn_slot() does with others */
-void free_optinsn_slot(kprobe_opcode_t *slot, int dirty)
-{
-	slot_free(slot);
 }
 
 /* is_kprobe_optinsn_slot() - is_kprobe_insn_slot(), for a page of detours */

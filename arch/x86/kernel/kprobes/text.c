@@ -173,7 +173,7 @@ kprobe_opcode_t *arch_adjust_kprobe_addr(unsigned long addr, unsigned long offse
  * @code: The new text.
  * @len: Its length.
  * @old_len: The length of the old text: @len, at most JMP32_INSN_SIZE; or 0 if this is a
- *	new slot. slot_free() tells perf when that is free again.
+ *	new slot. free_insn_slot() tells perf when that is free again.
  *
  * All changes of the text are made here, but for the jumps of sites, which text_poke_queue()
  * writes: a decoder of what CPUs have executed needs each of them.
