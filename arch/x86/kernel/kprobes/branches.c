@@ -39,7 +39,6 @@
 
 #include <kunit/visibility.h>
 
-#include "branches.h"
 #include "opcode.h"
 #include "scan.h"
 #include "text.h"

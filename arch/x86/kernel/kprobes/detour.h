@@ -88,6 +88,9 @@ void kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_resched(void);
 unsigned long kprobe_detoured_ip(unsigned long ip);
 struct kprobe *kprobe_detour_insn_owner(unsigned long ip, unsigned long *sp);
+void kprobe_body_unwind(unsigned long *ip, unsigned long *sp);
+bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp);
+unsigned int kprobe_words_pushed(const u8 *code, unsigned int offset);
 #else
 static __always_inline unsigned long kprobe_detoured_ip(unsigned long ip)
 {
@@ -97,6 +100,18 @@ static __always_inline unsigned long kprobe_detoured_ip(unsigned long ip)
 static inline struct kprobe *kprobe_detour_insn_owner(unsigned long ip, unsigned long *sp)
 {
 	return NULL;
+}
+
+static inline void kprobe_body_unwind(unsigned long *ip, unsigned long *sp) { }
+
+static inline bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
+{
+	return false;
+}
+
+static inline unsigned int kprobe_words_pushed(const u8 *code, unsigned int offset)
+{
+	return 0;
 }
 #endif
 

@@ -25,13 +25,13 @@
 
 #include <kunit/visibility.h>
 
-#include "branches.h"
 #include "detour.h"
 #include "hit.h"
 #include "insn.h"
 #include "opcode.h"
 #include "relay.h"
 #include "relocate.h"
+#include "scan.h"
 #include "text.h"
 
 /* Both copies of the first instruction, which is no branch, if there is a second body. */

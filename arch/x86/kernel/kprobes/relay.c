@@ -25,7 +25,6 @@
 
 #include <asm/text-patching.h>
 
-#include "branches.h"
 #include "detour.h"
 #include "relay.h"
 #include "scan.h"

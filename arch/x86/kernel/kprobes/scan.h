@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Branch targets of a function
+ * Branch targets: those of a function, and the index of them
  */
 #ifndef _X86_KPROBES_SCAN_H
 #define _X86_KPROBES_SCAN_H
@@ -43,5 +43,9 @@ static inline void branch_map_add_range(const struct branch_map *map, unsigned l
 bool kprobe_insn_is_padding(const struct insn *insn, bool *after_jump);
 void kprobe_scan_branches(const struct branch_map *map, const u8 *code, size_t len,
 			  unsigned long addr, bool (*is_thunk)(unsigned long addr));
+
+/* branches.c */
+int kprobe_branches_check(unsigned long addr, unsigned int size);
+bool kprobe_branches_reach(unsigned long addr, unsigned int size, unsigned long text);
 
 #endif /* _X86_KPROBES_SCAN_H */

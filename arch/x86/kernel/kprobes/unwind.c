@@ -16,7 +16,6 @@
 #include "detour.h"
 #include "hit.h"
 #include "relay.h"
-#include "unwind.h"
 
 /*
  * The site whose pre handlers see @regs on this CPU, or NULL. What runs may be no site: then

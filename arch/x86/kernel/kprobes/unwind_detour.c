@@ -13,7 +13,6 @@
 #include "detour.h"
 #include "opcode.h"
 #include "relocate.h"
-#include "unwind.h"
 
 /**
  * kprobe_words_pushed() - Count the words that saving of registers has pushed
