@@ -69,7 +69,4 @@ struct kprobe_text *kprobe_text_at(unsigned long addr);
 struct kprobe_text *kprobe_known_text(unsigned long addr);
 void kprobe_text_walk_tables(const struct kprobe_text *text, text_visit_fn visit, void *data);
 
-/* Do the tables of the text list an instruction at @addr? */
-bool kprobe_reserved(unsigned long addr);
-
 #endif /* _LINUX_KPROBES_TABLES_H */

@@ -6,7 +6,6 @@
 
 #include <linux/kallsyms.h>
 #include <linux/kernel.h>
-#include <linux/kprobes_tables.h>
 #include <linux/memory.h>
 #include <linux/mm.h>
 #include <linux/string.h>
@@ -164,12 +163,14 @@ int kprobe_check_place(struct kprobe_address *where, struct kprobe_cursor *curso
 int kprobe_check_insn(struct kprobe_address *where, struct kprobe_cursor *cursor)
 {
 	unsigned long before;
+	const char *why;
 	int err;
 
 	if (where->flags & KPROBE_FLAG_FTRACE)
 		return 0;
-	if (kprobe_reserved(where->addr))
-		return kprobe_refuse(where, -EINVAL, kprobe_reserved_for(where->addr));
+	why = kprobe_reserved_for(where->addr);
+	if (why)
+		return kprobe_refuse(where, -EINVAL, why);
 	if (cursor->pos > where->addr)
 		cursor->pos = where->function;
 	err = arch_seek_insn(&cursor->pos, &before, where->addr);

@@ -206,35 +206,37 @@ struct kprobe_text *kprobe_text_at(unsigned long addr)
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_text_at);
 
-/**
- * kprobe_reserved() - Check for an instruction with another user
- * @addr: The address, in the text of the kernel or of a module that is not being
- *	unloaded.
- *
- * Context: Process context with kprobe_mutex and jump_label_lock() held.
- * Return: true if an instruction at @addr is reserved.
- */
-bool kprobe_reserved(unsigned long addr)
+/* Most instructions have no other user: ask all tables of them only without an index. */
+static bool may_be_reserved(unsigned long addr)
 {
 	const struct kprobe_text *text = kprobe_text_at(addr);
-	void *place = (void *)addr;
 	u32 offset;
 
 	if (IS_ERR(text))
-		return jump_label_text_reserved(place, place) ||
-		       static_call_text_reserved(place, place) || find_bug(addr);
+		return true;
 	offset = addr - text->start;
 	return bsearch(&offset, text->reserved, text->nr_reserved, sizeof(offset), reserved_cmp);
 }
 
-/* kprobe_reserved_for() - The user for whom kprobe_reserved() has found the instruction */
+/**
+ * kprobe_reserved_for() - Check for an instruction with another user
+ * @addr: The address, in the text of the kernel or of a module that is not being
+ *	unloaded.
+ *
+ * Context: Process context with kprobe_mutex and jump_label_lock() held.
+ * Return: For whom the instruction at @addr is reserved, or NULL.
+ */
 const char *kprobe_reserved_for(unsigned long addr)
 {
-	void *text = (void *)addr;
+	void *place = (void *)addr;
 
-	if (jump_label_text_reserved(text, text))
+	if (!may_be_reserved(addr))
+		return NULL;
+	if (jump_label_text_reserved(place, place))
 		return "a static branch: its jump label is patched";
-	if (static_call_text_reserved(text, text))
+	if (static_call_text_reserved(place, place))
 		return "a static call: it is patched";
-	return "the trap of a BUG() or WARN(), which is found by its address";
+	if (find_bug(addr))
+		return "the trap of a BUG() or WARN(), which is found by its address";
+	return NULL;
 }
