@@ -22,9 +22,7 @@ from pathlib import Path
 
 FILE = Path(__file__).resolve().parents[1] / "guest/expected"
 SECTION = re.compile(r"\[(.+)\]")
-TEST = re.compile(r"(skip|may-skip|xfail) (.+?) # (\S.*)")
-WARNING = re.compile(r"warning(s?) (\S.*)")
-MAY_WARN = re.compile(r"may-warn (\S.*?) # \S.*")
+EXPECTATION = re.compile(r"(?:(skip|may-skip|xfail) (.+?)|may-warn (\S.*?)) # (\S.*)|(warnings?) (\S.*)")
 
 
 class Expected:
@@ -40,27 +38,26 @@ class Expected:
         here = False
         for number, line in enumerate(Path(file).read_text().split("\n"), 1):
             line = line.strip()
-            if not line or line.startswith("#"):
-                continue
             if match := SECTION.fullmatch(line):
                 here = boot is None or any(fnmatchcase(boot, pattern) for pattern in match[1].split())
-            elif match := TEST.fullmatch(line):
-                if here and match.group(1, 2) == ("skip", "*"):
-                    self.reasons.add(match[3])
-                elif here:
-                    self.tests[match[2]] = match[1], match[3]
-                    if match[1] == "may-skip":
-                        self.may_skip.add(match[2])
-            elif match := MAY_WARN.fullmatch(line):
-                if here:
-                    self.lines.append(re.compile(match[1]))
-            elif match := WARNING.fullmatch(line):
-                if here:
-                    regex = re.compile(match[2])
-                    self.warnings += [regex, regex] if match[1] else [regex]
-                    self.repeated += [regex] if match[1] else []
-            else:
+                continue
+            if not line or line.startswith("#"):
+                continue
+            if not (match := EXPECTATION.fullmatch(line)):
                 raise SystemExit(f"{file}:{number}: not an expectation: {line}")
+            if not here:
+                continue
+            kind, name, allowed, reason, warns, regex = match.groups()
+            if kind == "skip" and name == "*":
+                self.reasons.add(reason)
+            elif kind:
+                self.tests[name] = kind, reason
+                self.may_skip.update([name] if kind == "may-skip" else [])
+            elif allowed:
+                self.lines.append(re.compile(allowed))
+            else:
+                self.warnings += [re.compile(regex)] * (1 + (warns == "warnings"))
+                self.repeated += [re.compile(regex)] if warns == "warnings" else []
 
     def without_allowed(self, lines):
         """The lines that are not those of may-warn."""
