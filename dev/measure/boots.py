@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the tools that measure a guest share."""
-import os
 import re
 import subprocess
 import sys
@@ -10,10 +9,10 @@ REPO = Path(__file__).resolve().parents[2]
 TOOL = Path(sys.argv[0]).name
 
 
-def start(directory, run, name, usual, *options, env=None):
+def start(directory, run, name, usual, *options):
     command = [REPO / "dev/kernel/boot", "--obj", directory, "--name", name, "--usual", str(usual),
                "--memory", "2G", *options, run]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
 def finish(boot, name):
