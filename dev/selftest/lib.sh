@@ -52,18 +52,6 @@ expect() {	# NAME STATUS [REGEX...]
 	result "$name" $good
 }
 
-# A list of a check.
-list() {	# LINES
-	printf '%b\n' "$1" >"$tmp/list"
-}
-
-# As expect(), with this list.
-listed() {	# LINES NAME STATUS [REGEX...]
-	list "$1"
-	shift
-	expect "$@"
-}
-
 end() {
 	echo "1..$n"
 	exit $wrong
