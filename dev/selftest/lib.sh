@@ -32,26 +32,6 @@ is() {	# NAME TEXT EXPECTED
 	fi
 }
 
-# One test: the function try() ends with this status, and its output has these lines.
-expect() {	# NAME STATUS [REGEX...]
-	name=$1
-	status=$2
-	shift 2
-	try >"$tmp/out" 2>&1
-	got=$?
-	good=0
-	if [ $got != "$status" ]; then
-		echo "expected status $status, got $got" >>"$tmp/out"
-		good=1
-	fi
-	for regex; do
-		grep -Eq -- "$regex" "$tmp/out" && continue
-		echo "not found: $regex" >>"$tmp/out"
-		good=1
-	done
-	result "$name" $good
-}
-
 end() {
 	echo "1..$n"
 	exit $wrong
