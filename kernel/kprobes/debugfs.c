@@ -80,7 +80,9 @@ static void *kprobe_owners_handler(struct kprobe *p)
 
 		return rp->handler ?: rp->entry_handler;
 	}
-	return is_jprobe(p) ? jprobe_owners_handler(p) : p->pre_handler ?: (void *)p->post_handler;
+	if (is_jprobe(p))
+		return container_of(p, struct jprobe, kp)->entry;
+	return p->pre_handler ?: (void *)p->post_handler;
 }
 
 /* What is printed of a probe, without the lock that keeps its owner from freeing it */

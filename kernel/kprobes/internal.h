@@ -303,12 +303,6 @@ static inline bool is_jprobe(const struct kprobe *p)
 	return IS_ENABLED(CONFIG_JPROBES) && p->pre_handler == jprobe_entered;
 }
 
-/* The function of the caller that a jumper probe calls. */
-static inline void *jprobe_owners_handler(struct kprobe *p)
-{
-	return container_of(p, struct jprobe, kp)->entry;
-}
-
 #ifdef CONFIG_JPROBES
 int jprobe_check(struct kprobe *p, struct kprobe_address *where);
 #else
