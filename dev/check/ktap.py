@@ -123,9 +123,9 @@ class Count:
         never = self.named("skip") - self.named("pass")
         self.failures += [(f"skipped in each boot: {name}", []) for name in sorted(never & expectations.may_skip)]
 
-    def show(self, quiet=False):
+    def show(self):
         """Print the failures and the count; return the exit status."""
-        for name, notes in [] if quiet else self.failures:
+        for name, notes in self.failures:
             print("not ok:", name)
             print("".join(f"    {note}\n" for note in notes), end="")
         print(self)
@@ -143,7 +143,6 @@ def below(name, nested):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-q", "--quiet", action="store_true", help="only the last line")
     parser.add_argument("--boot", metavar="NAME", help="compare what is skipped with what is expected of this boot")
     parser.add_argument("--expected", metavar="FILE", default=expected.FILE, help="default: dev/guest/expected")
     parser.add_argument("file", nargs="*", help="KTAP files (default: standard input)")
@@ -156,7 +155,7 @@ def main():
         count.read(sys.stdin, "standard input")
     if args.boot:
         count.compare(expected.Expected(args.expected, args.boot))
-    return count.show(args.quiet)
+    return count.show()
 
 
 if __name__ == "__main__":
