@@ -66,9 +66,6 @@ class Kept:
         with open(self.verdict) as file:
             return file.readline().strip() == HEAD + self.hash
 
-    def keep(self):
-        """It is kept."""
-
     def end(self):
         return self.verdict, True, []
 
@@ -121,7 +118,7 @@ def verdicts(report, read, guests):
         file, good, said = (guest, True, []) if isinstance(guest, Path) else guest.end()
         found.append(read(file))
         report.result(good and found[-1].complete, f"{who}: it ran to its end", said)
-    if not report.bad and not isinstance(guests[0], Path):
+    if not report.bad and isinstance(guests[0], Boot):
         guests[0].keep()
     return found
 
