@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 # The front door: see `make help`.
 
-# Where the kernel tree is made, and from what (empty: Debian's linux-source-6.12).
-DEST ?= build/tree
+# The base: one of the directories in hooks/. What is made of 6.12 is in build/ itself.
+override BASE := $(filter-out 6.12,$(BASE))
+BUILD = build$(BASE:%=/%)
+# Where the kernel tree is made, and from what (empty: Debian's linux-source of the base).
+DEST ?= $(BUILD)/tree
 KERNEL_SRC ?=
 # What the random input of tests follows from: the commit.
 SEED ?= $(shell printf %d 0x$$(git rev-parse HEAD 2>/dev/null | cut -c -7) 2>/dev/null)
-export KERNEL_SRC ACCEL JOBS SEED
+export BASE KERNEL_SRC ACCEL JOBS SEED
 
 help:
 	@echo 'make run           build the kernel, boot it, watch a probe at work'
@@ -45,19 +48,20 @@ help:
 	@echo 'make clean         remove build/'
 	@echo
 	@echo 'DEST=dir           with tree: make it there'
-	@echo 'KERNEL_SRC=base    a 6.12.y directory or tarball, instead of linux-source-6.12'
+	@echo 'BASE=7.3           the kernel, instead of 6.12; all that is made of it is in build/7.3'
+	@echo 'KERNEL_SRC=base    a directory or tarball of it, instead of Debian'"'"'s linux-source'
 	@echo 'JOBS=n ACCEL=kvm   compilers at once; what QEMU runs on'
 	@echo 'SEED=n             what the random input of tests follows from, instead of the commit'
 
 packages:
-	@dev/packages $(PACKAGES)
+	@dev/packages $(BASE:%=--base %) $(PACKAGES)
 
 tree: packages
 	@dev/tree/make --base "$(KERNEL_SRC)" "$(DEST)"
 
-# Everything but `make tree DEST=` works on build/tree.
+# Everything but `make tree DEST=` works on $(BUILD)/tree.
 build: packages
-	@dev/tree/make --base "$(KERNEL_SRC)" build/tree
+	@dev/tree/make
 	@dev/kernel/build guest
 	@dev/kernel/initramfs guest
 
@@ -73,13 +77,13 @@ ftrace: reference
 
 kselftest: reference
 	@dev/kernel/boot --usual 400 kselftest
-	@dev/kernel/boot --usual 400 --obj build/obj/reference --name kselftest-reference kselftest
+	@dev/kernel/boot --usual 400 --obj reference --name kselftest-reference kselftest
 
 comma := ,
 
 # With what only x86 has, over the configuration that is beside the tests.
 kunit: tree
-	@build/tree/tools/testing/kunit/kunit.py run --arch x86_64 --build_dir $(CURDIR)/build/obj/kunit \
+	@$(BUILD)/tree/tools/testing/kunit/kunit.py run --arch x86_64 --build_dir $(CURDIR)/$(BUILD)/obj/kunit \
 		--kunitconfig lib/test_kprobes --kconfig_add CONFIG_X86_KPROBES_KUNIT_TEST=y --kconfig_add CONFIG_JPROBES=y \
 		--make_options 'CC=ccache gcc' --jobs $(or $(JOBS),$(shell nproc)) --timeout 1200 --kernel_args no_timer_check \
 		--qemu_args '-smp 2 -cpu max -accel $(or $(ACCEL),tcg$(comma)thread=single)'
@@ -95,7 +99,7 @@ profile: build
 deb: PACKAGES = --debian
 deb: tree
 	@LSMOD='$(LSMOD)' DEB_BUILD_PROFILES=pkg.linux-upstream.nokerneldbg dev/kernel/deb debian
-	@echo "deb: install them by: apt install $(CURDIR)/build/deb/debian/*.deb"
+	@echo "deb: install them by: apt install $(CURDIR)/$(BUILD)/deb/debian/*.deb"
 
 # Debian 13 with its own kernel, and with ours installed as a package.
 disks: PACKAGES = --debian
@@ -107,7 +111,7 @@ disks: tree
 	@dev/kernel/disk stock debian-disk
 
 tools: disks
-	@dev/check/compare --reference build/obj/stock --ours build/obj/debian-disk tools \
+	@dev/check/compare --reference stock --ours debian-disk tools \
 		--disk --memory 8G --usual 1800
 
 bench-debian: disks
@@ -150,7 +154,7 @@ torture: build
 ifdef DEBUG
 	@dev/kernel/build debug
 	@dev/kernel/initramfs debug
-	@$(TORTURE) --obj build/obj/debug --memory 3G --name torture-debug torture
+	@$(TORTURE) --obj debug --memory 3G --name torture-debug torture
 else
 	@$(TORTURE) torture
 endif
@@ -188,14 +192,14 @@ kcsan: minutes = $(or $(MINUTES),10)
 kcsan: build
 	@dev/kernel/build kcsan
 	@dev/kernel/initramfs kcsan
-	@dev/kernel/boot --obj build/obj/kcsan --memory 2G --usual $$(($(minutes) * 60 + 900)) \
+	@dev/kernel/boot --obj kcsan --memory 2G --usual $$(($(minutes) * 60 + 900)) \
 		--append "kp.minutes=$(minutes) tsc_early_khz=1000000 tsc=reliable kcsan.skip_watch=1000 kcsan.udelay_interrupt=80" kcsan
 
 # A suite of jumps is only in the kernel with built-in tests.
 ibt: build
 	@dev/kernel/build builtin
 	@dev/kernel/initramfs builtin
-	@dev/kernel/boot --emulator bochs --obj build/obj/builtin --usual 600 --silence 900 --name ibt-kgdb \
+	@dev/kernel/boot --emulator bochs --obj builtin --usual 600 --silence 900 --name ibt-kgdb \
 		--append "kunit.filter_glob=optprobes-x86-kgdb kp.suites=booted" ibt
 	@dev/kernel/boot --emulator bochs --usual 3600 --silence 1800 --name ibt-all --append kp.suites=all ibt
 

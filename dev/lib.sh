@@ -4,6 +4,7 @@
 
 repo=$(cd "$(dirname "$0")" && until [ -e dev/lib.sh ]; do cd ..; done && pwd)
 tool=${0##*/}
+build=$repo/build${BASE:+/$BASE}
 # Another python3 or make in front of Debian's may lack its modules.
 export PATH="/usr/bin:$PATH"
 
@@ -25,7 +26,7 @@ mirror() {
 # their number of words, for shift.
 read_options() {	# ARGUMENT...
 	arch=x86_64
-	tree=$repo/build/tree
+	tree=$build/tree
 	over=
 	options=0
 	while :; do
@@ -60,7 +61,7 @@ read_machine() {
 set_kernel() {	# NAME
 	label=$1
 	[ "$arch" = x86_64 ] || label=$1-$arch
-	obj=$repo/build/obj/$label
+	obj=$build/obj/$label
 	case $tree$obj in
 	*[[:space:]:]*) die "make cannot build a kernel where the path has a space or a colon: $repo, $tree" ;;
 	esac

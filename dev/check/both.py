@@ -2,22 +2,24 @@
 # SPDX-License-Identifier: GPL-2.0
 """Run a script of dev/guest on the reference kernel and on ours.
 
-The reference's verdict of a RUN of KEPT is kept in test-reports/reference, below a hash of what
-it depends on: base, configuration, compiler, emulator, the test's sources and options. While
-that is the same, the reference is not booted. As a program: succeed if the verdicts of all
+The reference's verdict of a RUN of KEPT is kept in test-reports/reference, or the directory
+$BASE of that, below a hash of what it depends on: base, configuration, compiler, emulator,
+the test's sources and options. While that is the same, the reference is not booted. As a program: succeed if the verdicts of all
 these RUNs are kept.
 """
 import argparse
+import os
 import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
-TREE = REPO / "build/tree"
+BUILD = REPO / "build" / os.environ.get("BASE", "")
+TREE = BUILD / "tree"
 CONFIG = REPO / "dev/kernel/config"
 MODULES = REPO / "tools/testing/selftests/kprobes/test_modules"
-REPORTS = REPO / "test-reports/reference"
+REPORTS = REPO / "test-reports/reference" / os.environ.get("BASE", "")
 # {RUN: (options of dev/kernel/boot, sources of the test)}
 KEPT = {
     "ftrace": (["--startup-tests", "--usual", "300"], (TREE / "tools/testing/selftests/ftrace",)),
@@ -40,6 +42,7 @@ def depends_on(run, arch):
         return None, []
     options, sources = KEPT[run]
     files = [base, CONFIG / "guest.config", CONFIG / "reference.config", CONFIG / f"cross/{arch}.config",
+             CONFIG / f"{BUILD.name}.config",
              REPO / "dev/guest/init", REPO / "dev/guest" / run, REPO / "dev/kernel/machines"]
     for source in sources:
         files += sorted(file for file in source.rglob("*") if file.is_file()) if source.is_dir() else [source]
@@ -74,8 +77,8 @@ class Boot:
     """A guest that is running."""
 
     def __init__(self, run, name, obj, options, kept=None):
-        self.kept, self.initrd = kept, obj / "initramfs.cpio"
-        log = REPO / "build/log"
+        self.kept, self.initrd = kept, BUILD / "obj" / obj / "initramfs.cpio"
+        log = BUILD / "log"
         self.verdict, self.console = log / f"{name}.verdict", log / f"{name}.console"
         self.process = subprocess.Popen([REPO / "dev/kernel/boot", "--unjudged", "--obj", obj, "--name", name,
                                          *options, run],
@@ -102,8 +105,8 @@ def boot_both(run, arch, reference, ours, options):
     kept = None if reference or options else Kept(run, arch)
     name, options = run.replace("/", "-"), ["--arch", arch, *KEPT.get(run, ([],))[0], *options]
     first = kept if kept and kept.is_there() else Boot(
-        run, f"{name}-reference{suffix(arch)}", reference or REPO / f"build/obj/reference{suffix(arch)}", options, kept)
-    return first, Boot(run, name + suffix(arch), ours or REPO / f"build/obj/guest{suffix(arch)}", options)
+        run, f"{name}-reference{suffix(arch)}", reference or f"reference{suffix(arch)}", options, kept)
+    return first, Boot(run, name + suffix(arch), ours or f"guest{suffix(arch)}", options)
 
 
 def lines_of(verdict):

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
+BUILD = REPO / "build" / os.environ.get("BASE", "")
 TOOL = Path(sys.argv[0]).name
 
 
@@ -21,5 +22,5 @@ def finish(boot, name):
     print("".join(f"   {line}\n" for line in said.splitlines()), end="", flush=True)
     if boot.returncode:
         sys.exit(f"{TOOL}: {name} failed: its kernel's log is build/log/{name}.console")
-    verdict = (REPO / f"build/log/{name}.verdict").read_text(errors="replace")
+    verdict = (BUILD / f"log/{name}.verdict").read_text(errors="replace")
     return {key: int(value) for key, value in re.findall(r"^# bench: (\S+) (-?\d+)\r?$", verdict, re.M)}

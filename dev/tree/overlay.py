@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
+BUILD = REPO / "build" / os.environ.get("BASE", "")
 DIRECTORIES = "arch include kernel lib samples tools Documentation".split()
 JUNK = re.compile(r"^\.(?!(gitignore|kunitconfig)$)|(~|\.orig|\.rej|\.pyc)$")
 
@@ -48,11 +49,25 @@ def from_base(base, paths):
         return {path: (root / path).read_bytes() for path in paths if (root / path).is_file()}
 
 
-def hooks(repo, directory="hooks"):
-    """{hook: the files it patches}, in the order in which they apply."""
+def version(tree):
+    """The kernel version of a source tree, e.g. 6.12.117."""
+    try:
+        text = (tree / "Makefile").read_text()
+    except OSError:
+        raise Refusal(f"{tree}: not a kernel source tree (no Makefile)") from None
+    part = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) *= *(.*)$", text, re.M))
+    return ".".join(part.get(k, "?") for k in ("VERSION", "PATCHLEVEL", "SUBLEVEL")) + part.get("EXTRAVERSION", "")
+
+
+def hooks(repo, tree, directory="hooks"):
+    """{hook: the files it patches} for the base of a tree, in the order in which they apply."""
     found = {}
-    for file in sorted((repo / directory).glob("*.patch")):
-        hook = f"{directory}/{file.name}"
+    top, base = repo / directory, re.match(r"[^.]*\.[^.]*", version(tree))[0]
+    if directory == "hooks" and not (top / base).is_dir():
+        known = ", ".join(sorted(file.name for file in top.iterdir() if file.is_dir()))
+        raise Refusal(f"{tree}/Makefile: the base is {version(tree)}, but hooks/ is for {known}: give KERNEL_SRC= such a tree")
+    for file in sorted([*top.glob("*.patch"), *(top / base).glob("*.patch")], key=lambda file: file.name):
+        hook = str(file.relative_to(repo))
         sides = re.findall(r"^--- (\S+).*\n\+\+\+ (\S+)", file.read_text(), re.M)
         if not sides:
             raise Refusal(f"{hook}: no patch in it")
