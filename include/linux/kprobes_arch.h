@@ -44,8 +44,8 @@ static __always_inline bool kprobe_is_above(unsigned int count)
 	return (preempt_count() & level) > (count & level);
 }
 
-/* No bit of preempt_count(), which may be 0 */
-#define KPROBE_CONTEXT_SET	BIT(30)
+/* Not 0, and no bit of a context level */
+#define KPROBE_CONTEXT_SET	PREEMPT_OFFSET
 
 /*
  * kprobe_is_in_context() - Check that nothing has interrupted what ran at a preempt_count()

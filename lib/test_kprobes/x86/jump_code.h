@@ -3,9 +3,12 @@
 #ifndef _TEST_KPROBES_X86_JUMP_CODE_H
 #define _TEST_KPROBES_X86_JUMP_CODE_H
 
+#include <linux/stringify.h>
+
 #include "words.h"
 
 #define ARG1	"%" _ASM_ARG1
+#define ARG2_32	"%" __stringify(_ASM_ARG2L)
 
 #ifdef CONFIG_X86_64
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Instructions that a jump displaces do the same in its detour. */
 #include <linux/cpufeature.h>
+#include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/string.h>
 
@@ -212,12 +213,12 @@ static void unfit_insn_does_the_same_with_post_handler(struct kunit *test)
 	KUNIT_EXPECT_GT(test, hits, 0);
 }
 
-/* Subtract HARDIRQ_OFFSET from a preemption count, and add it again. */
-void kprobes_test_lowering(int *preempt_count);
+/* Subtract @level from a preemption count, and add it again. */
+void kprobes_test_lowering(void *preempt_count, u32 level);
 
 KPT_ASM_FUNCTION(kprobes_test_lowering,
-		 "subl $0x10000, (" ARG1 ")\n"
-		 "addl $0x10000, (" ARG1 ")\n"
+		 "{disp32} subl " ARG2_32 ", (" ARG1 ")\n"
+		 "{disp32} addl " ARG2_32 ", (" ARG1 ")\n"
 		 RETURN);
 
 static enum hrtimer_restart lower_level(struct hrtimer *timer)
@@ -257,12 +258,12 @@ static void insn_lowers_context_level(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d->nmissed, 0);
 }
 
-/* Add HARDIRQ_OFFSET to a preemption count, and subtract it again. */
-void kprobes_test_raising(int *preempt_count);
+/* Add @level to a preemption count, and subtract it again. */
+void kprobes_test_raising(void *preempt_count, u32 level);
 
 KPT_ASM_FUNCTION(kprobes_test_raising,
-		 "addl $0x10000, (" ARG1 ")\n"
-		 "subl $0x10000, (" ARG1 ")\n"
+		 "{disp32} addl " ARG2_32 ", (" ARG1 ")\n"
+		 "{disp32} subl " ARG2_32 ", (" ARG1 ")\n"
 		 RETURN);
 
 static void call_target_after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
@@ -276,7 +277,7 @@ static void expect_own_hit_missed(struct kunit *test)
 {
 	kpt_clear_journal();
 	scoped_guard(irqsave)
-		kprobes_test_raising(&raw_cpu_ptr(&pcpu_hot)->preempt_count);
+		kprobes_test_raising(raw_cpu_ptr(&__preempt_count), HARDIRQ_OFFSET);
 	KUNIT_EXPECT_STREQ(test, kpt_journal, "aA");
 }
 

@@ -130,7 +130,7 @@ FITTING("jmp_address", "", INDIRECT "jmp *kprobes_test_callee_pointer", "");
  * A hit raises preempt_count, which must not show. The topmost bit is masked, as a need to
  * reschedule may come and go.
  */
-#define PREEMPT_COUNT_OPERAND	PER_CPU_ADDRESS("pcpu_hot +" __ASM_SEL(4, 8))
+#define PREEMPT_COUNT_OPERAND	PER_CPU_ADDRESS("__preempt_count")
 #define SHOW_COUNT							\
 	"mov " PREEMPT_COUNT_OPERAND ", " TEMP_32 "\n"			\
 	"and $0x7fffffff, " TEMP_32 "\n"

@@ -5,11 +5,13 @@
 #include <linux/irqflags.h>
 #include <linux/kdebug.h>
 #include <linux/notifier.h>
+#include <linux/percpu.h>
 #include <linux/uaccess.h>
 
 #include <asm/processor-flags.h>
 
 #include "matrix_cell.h"
+#include "operands.h"
 #include "single_step.h"
 
 void matrix_recover_from_fault(void)

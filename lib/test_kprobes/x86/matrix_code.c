@@ -4,7 +4,6 @@
 #include <linux/objtool.h>
 
 #include <asm/asm.h>
-#include <asm/current.h>
 
 #include "functions.h"
 #include "matrix_code.h"
@@ -12,9 +11,9 @@
 #include "words.h"
 
 #define READ_COUNT(reg)		"movzbl " COUNT_HERE ", " reg
-#define CPU_HERE		THIS_CPU("pcpu_hot + 4 + " __stringify(PREEMPT_COUNT_OFFSET))
+#define CPU_HERE		THIS_CPU("kprobes_test_cpu")
 
-static_assert(offsetof(struct pcpu_hot, cpu_number) == 4 + PREEMPT_COUNT_OFFSET);
+DEFINE_PER_CPU(int, kprobes_test_cpu);
 
 #define MATRIX_TABLE(lines)						\
 	".pushsection .rodata.kprobes_test_matrix, \"a\"\n" lines ".popsection\n"

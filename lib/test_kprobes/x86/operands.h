@@ -4,16 +4,15 @@
 #define _TEST_KPROBES_X86_OPERANDS_H
 
 #include <linux/percpu.h>
-#include <linux/stddef.h>
 
 #include <asm/asm.h>
-#include <asm/current.h>
 
 /* The operand of CMPXCHG16B, on i386 of CMPXCHG8B. */
 struct pair {
 	unsigned long word[2];
 };
 
+DECLARE_PER_CPU(int, kprobes_test_cpu);		/* the CPU's number */
 DECLARE_PER_CPU(u64, kprobes_test_number);	/* 7 if no test is running */
 DECLARE_PER_CPU_ALIGNED(struct pair, kprobes_test_pair);
 
@@ -35,15 +34,7 @@ DECLARE_PER_CPU_ALIGNED(struct pair, kprobes_test_pair);
 #define NUMBER_HERE		THIS_CPU("kprobes_test_number")
 #define PAIR_HERE		THIS_CPU("kprobes_test_pair")
 
-/* Offsets in struct pcpu_hot, for assembly. */
-#ifdef CONFIG_X86_64
-#define PREEMPT_COUNT_OFFSET	8
-#else
-#define PREEMPT_COUNT_OFFSET	4
-#endif
-static_assert(offsetof(struct pcpu_hot, preempt_count) == PREEMPT_COUNT_OFFSET);
-
 /* The lowest byte of preempt_count. The highest bit is PREEMPT_NEED_RESCHED. */
-#define COUNT_HERE		THIS_CPU("pcpu_hot + " __stringify(PREEMPT_COUNT_OFFSET))
+#define COUNT_HERE		THIS_CPU("__preempt_count")
 
 #endif /* _TEST_KPROBES_X86_OPERANDS_H */

@@ -13,7 +13,7 @@
 
 #define CURRENT_KPROBE		PER_CPU_VAR(current_kprobe)
 #define HANDLED_REGS		PER_CPU_VAR(kprobe_ctlblk)	/* its first member, regs */
-#define PREEMPT_COUNT		PER_CPU_VAR(pcpu_hot + X86_preempt_count)
+#define PREEMPT_COUNT		PER_CPU_VAR(__preempt_count)
 
 .macro BEGIN_NO_PREEMPTION
 #ifdef CONFIG_PREEMPT_COUNT
@@ -23,7 +23,11 @@
 
 .macro END_NO_PREEMPTION resched:req
 #ifdef CONFIG_PREEMPT_COUNT
+#ifdef CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS
+	decq	PREEMPT_COUNT
+#else
 	decl	PREEMPT_COUNT
+#endif
 #ifdef CONFIG_PREEMPTION
 	jz	\resched
 #endif

@@ -85,7 +85,7 @@ static __always_inline bool kprobe_rcu_is_watching(void)
 static __always_inline irqentry_state_t kprobe_enter_exception(struct pt_regs *regs)
 {
 	raw_cpu_write(kprobe_context,
-		      raw_cpu_read(pcpu_hot.preempt_count) + NMI_OFFSET + HARDIRQ_OFFSET);
+		      raw_cpu_read(__preempt_count) + NMI_OFFSET + HARDIRQ_OFFSET);
 	return irqentry_nmi_enter(regs);
 }
 
@@ -164,7 +164,7 @@ static __always_inline bool kprobe_post_handlers_divert(struct kprobe *kp,
 {
 	unsigned long ip = regs->ip;
 
-	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
+	raw_cpu_write(kprobe_context, raw_cpu_read(__preempt_count));
 	raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
 	kprobe_call_post_handlers(kp, regs, kprobe_hit_is_nested());
 	if (likely(regs->ip == ip))
@@ -219,7 +219,7 @@ static __always_inline void kprobe_start_copy(kprobe_opcode_t *copy, struct pt_r
 
 	kcb->regs = NULL;
 	kcb->saved_flags = regs->flags & X86_EFLAGS_IF;
-	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
+	raw_cpu_write(kprobe_context, raw_cpu_read(__preempt_count));
 	regs->flags &= ~X86_EFLAGS_IF;
 	regs->ip = (unsigned long)copy;
 }

@@ -35,7 +35,7 @@ static __always_inline void kprobe_begin_hit(struct kprobe *kp, struct pt_regs *
 	raw_cpu_write(current_kprobe, kp);
 	barrier();	/* an NMI that sees this puts the rest back as it was */
 	raw_cpu_write(kprobe_ctlblk.regs, regs);
-	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
+	raw_cpu_write(kprobe_context, raw_cpu_read(__preempt_count));
 }
 
 /* Stands for the registers from the end of the instruction on: their ip is the real one. */
