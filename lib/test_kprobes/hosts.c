@@ -26,9 +26,9 @@ const struct host kpt_hosts[HOSTS] = {
 KUNIT_ARRAY_PARAM_DESC(host, kpt_hosts, symbol);
 
 /* Parameters of a test: HOST, TRACED_HOST. */
-const void *kpt_host_gen_params(const void *prev, char *desc)
+const void *kpt_host_gen_params(struct kunit *test, const void *prev, char *desc)
 {
-	return host_gen_params(prev, desc);
+	return host_gen_params(test, prev, desc);
 }
 
 static u8 unprobed_hosts[HOSTS][TEXT_BYTES];

@@ -38,7 +38,7 @@ struct recursion {
 
 extern const struct host kpt_hosts[HOSTS];
 
-const void *kpt_host_gen_params(const void *prev, char *desc);
+const void *kpt_host_gen_params(struct kunit *test, const void *prev, char *desc);
 void kpt_save_host_text(void);
 void kpt_expect_host_text(struct kunit *test);
 void kpt_wait_for_host_text(void);

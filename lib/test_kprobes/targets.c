@@ -121,7 +121,7 @@ const void *kpt_text(const struct place *place)
 }
 
 /* Parameters of a test: TARGET, TRACED. */
-const void *kpt_place_gen_params(const void *prev, char *desc)
+const void *kpt_place_gen_params(struct kunit *test, const void *prev, char *desc)
 {
 	const struct place *next = prev ? prev + sizeof(*next) : TARGET;
 

@@ -57,7 +57,7 @@ extern u8 kpt_unprobed_text[PLACES][TEXT_BYTES];
 u64 kpt_call(const struct place *place);
 const struct place *kpt_replacement_of(const char *symbol);
 const void *kpt_text(const struct place *place);
-const void *kpt_place_gen_params(const void *prev, char *desc);
+const void *kpt_place_gen_params(struct kunit *test, const void *prev, char *desc);
 bool kpt_is_in(unsigned long address, const char *function);
 
 #endif /* _TEST_KPROBES_TARGETS_H */

@@ -298,12 +298,12 @@ REFUSED("ftrace", "", "nop",
 SNIPPET_TABLE_LABEL("fit", "fit_end");
 SNIPPET_TABLE_LABEL("unfit", "unfit_end");
 
-const void *kpt_fit_gen_params(const void *prev, char *desc)
+const void *kpt_fit_gen_params(struct kunit *test, const void *prev, char *desc)
 {
 	return kpt_next_snippet(prev, kprobes_test_fit, kprobes_test_fit_end, desc);
 }
 
-const void *kpt_unfit_gen_params(const void *prev, char *desc)
+const void *kpt_unfit_gen_params(struct kunit *test, const void *prev, char *desc)
 {
 	return kpt_next_snippet(prev, kprobes_test_unfit, kprobes_test_unfit_end, desc);
 }

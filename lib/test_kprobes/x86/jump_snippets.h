@@ -29,8 +29,8 @@ extern const struct snippet kprobes_test_unfit[], kprobes_test_unfit_end[];
 /* Its instructions add dx to ax, and then 1. */
 #define PLAIN_SNIPPET	(&kprobes_test_fit[0])
 
-const void *kpt_fit_gen_params(const void *prev, char *desc);
-const void *kpt_unfit_gen_params(const void *prev, char *desc);
+const void *kpt_fit_gen_params(struct kunit *test, const void *prev, char *desc);
+const void *kpt_unfit_gen_params(struct kunit *test, const void *prev, char *desc);
 const u8 *kpt_detour_of(const struct kprobe *kp);
 
 #endif /* _TEST_KPROBES_X86_JUMP_SNIPPETS_H */

@@ -119,9 +119,9 @@ static void traced_insn_desc(const struct traced_insn *insn, char *desc)
 
 KUNIT_ARRAY_PARAM(traced_insn, traced_insns, traced_insn_desc);
 
-const void *kpt_traced_insn_gen_params(const void *prev, char *desc)
+const void *kpt_traced_insn_gen_params(struct kunit *test, const void *prev, char *desc)
 {
-	return traced_insn_gen_params(prev, desc);
+	return traced_insn_gen_params(test, prev, desc);
 }
 
 /* Register probe @name at the instruction that the test case has; wait for the jump. */

@@ -27,7 +27,7 @@ u64 kprobes_test_calling(u64 arg);
 /* Return @arg + 1. A jump at the second instruction must not displace the third. */
 u64 kprobes_test_narrow(u64 arg);
 
-const void *kpt_traced_insn_gen_params(const void *prev, char *desc);
+const void *kpt_traced_insn_gen_params(struct kunit *test, const void *prev, char *desc);
 struct kprobe *kpt_register_traced_insn(struct kunit *test, char name);
 void kpt_go_after_second_push(struct pt_regs *regs);
 struct kprobe *kpt_register_go_after_second_push(struct kunit *test,

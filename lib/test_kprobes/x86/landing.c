@@ -106,7 +106,7 @@ static void indirect_call_finds_landing_pad(struct kunit *test)
 	}
 }
 
-static const void *kind_gen_params(const void *prev, char *desc)
+static const void *kind_gen_params(struct kunit *test, const void *prev, char *desc)
 {
 	static const char * const descs[KINDS] = {
 		"ftrace", "copy", "emulated", "stepped", "jump", "jump, emulated"

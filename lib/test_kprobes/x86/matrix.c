@@ -123,7 +123,7 @@ static void hit_behaves_the_same_on_each_path(struct kunit *test)
 }
 
 /* A parameter is the number of a setup plus 1, so that it is not NULL. */
-static const void *setup_gen_params(const void *prev, char *desc)
+static const void *setup_gen_params(struct kunit *test, const void *prev, char *desc)
 {
 	uintptr_t next = (uintptr_t)prev + 1;
 	struct setup setup = matrix_nth_setup(next - 1);

@@ -109,7 +109,7 @@ const void *kpt_next_snippet(const void *prev, const struct snippet *table,
 	return next;
 }
 
-const void *kpt_snippet_gen_params(const void *prev, char *desc)
+const void *kpt_snippet_gen_params(struct kunit *test, const void *prev, char *desc)
 {
 	return kpt_next_snippet(prev, kprobes_test_snippets, kprobes_test_snippets_end, desc);
 }

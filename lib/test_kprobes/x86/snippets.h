@@ -103,7 +103,7 @@ extern unsigned long kpt_pre_ip, kpt_post_ip, kpt_post_flags;
 
 const void *kpt_next_snippet(const void *prev, const struct snippet *table,
 			     const struct snippet *end, char *desc);
-const void *kpt_snippet_gen_params(const void *prev, char *desc);
+const void *kpt_snippet_gen_params(struct kunit *test, const void *prev, char *desc);
 const struct snippet *kpt_find_snippet(const char *name);
 unsigned long kpt_insn_address(const struct snippet *snippet);
 unsigned long kpt_snippet_return_address(void);
