@@ -53,8 +53,8 @@ void kpt_expect_interrupt(struct kunit *test)
 
 void kpt_prepare_interrupt(enum hrtimer_restart (*function)(struct hrtimer *timer))
 {
-	hrtimer_init(&interruption.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	interruption.timer.function = function;
+	hrtimer_setup(&interruption.timer, function, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_PINNED_HARD);
 }
 
 /* Register the probes that the interrupt hits: 'c' has opted in, 'd' is disabled. */

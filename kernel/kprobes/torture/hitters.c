@@ -159,8 +159,8 @@ int kt_hitters_init(void)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < nr_cpu_ids; i++) {
 		timer_setup(&hitters[i].timer, hit_in_softirq, 0);
-		hrtimer_init(&hitters[i].hrtimer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
-		hitters[i].hrtimer.function = hit_in_hrtimer;
+		hrtimer_setup(&hitters[i].hrtimer, hit_in_hrtimer, CLOCK_MONOTONIC,
+			      HRTIMER_MODE_REL_HARD);
 		init_irq_work(&hitters[i].irq_work, hit_in_irq_work);
 	}
 	return start_nmis();

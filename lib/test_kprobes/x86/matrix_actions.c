@@ -100,8 +100,11 @@ void matrix_fail_to_disable(void)
 
 int matrix_init_actions(void)
 {
-	hrtimer_init(&long_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	long_timer.function = end_long;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		per_cpu(kprobes_test_cpu, cpu) = cpu;
+	hrtimer_setup(&long_timer, end_long, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	return register_die_notifier(&matrix_trap_notifier);
 }
 

@@ -103,8 +103,7 @@ static void nest_call_until(unsigned int interrupts)
 {
 	struct hrtimer timer;
 
-	hrtimer_init_on_stack(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	timer.function = nest_timer;
+	hrtimer_setup_on_stack(&timer, nest_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	migrate_disable();
 	hrtimer_start(&timer, INTERVAL, HRTIMER_MODE_REL_PINNED_HARD);
 	while (READ_ONCE(in_interrupt.calls) < interrupts && !fatal_signal_pending(current)) {
