@@ -211,7 +211,7 @@ void arch_disarm_kprobe(struct kprobe *p)
 
 void arch_sync_kprobes(void)
 {
-	text_poke_sync();
+	smp_text_poke_sync_each_cpu();
 }
 
 void *alloc_insn_page(void)

@@ -521,9 +521,9 @@ void arch_optimize_kprobes(struct list_head *oplist)
 	list_for_each_entry_safe(op, next, oplist, list) {
 		list_del_init(&op->list);
 		size = kprobe_make_jump(jump, op);
-		text_poke_queue(op->kp.addr, jump, size, NULL);
+		smp_text_poke_batch_add(op->kp.addr, jump, size, NULL);
 	}
-	text_poke_finish();
+	smp_text_poke_batch_finish();
 }
 
 /* Restore what jumps displace. If @stays, the first byte becomes a breakpoint. */
@@ -541,11 +541,11 @@ static void kprobe_remove_jumps(struct list_head *oplist, struct list_head *done
 		memcpy(code, op->optinsn.code, size);
 		if (stays)
 			code[0] = INT3_INSN_OPCODE;
-		text_poke_queue(op->kp.addr, code, size, jump);
+		smp_text_poke_batch_add(op->kp.addr, code, size, jump);
 		list_move_tail(&op->list, done_list);
 		cond_resched_tasks_rcu_qs();
 	}
-	text_poke_finish();
+	smp_text_poke_batch_finish();
 }
 
 void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_list)

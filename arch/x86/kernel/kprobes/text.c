@@ -175,8 +175,8 @@ kprobe_opcode_t *arch_adjust_kprobe_addr(unsigned long addr, unsigned long offse
  * @old_len: The length of the old text: @len, at most JMP32_INSN_SIZE; or 0 if this is a
  *	new slot. free_insn_slot() tells perf when that is free again.
  *
- * All changes of the text are made here, but for the jumps of sites, which text_poke_queue()
- * writes: a decoder of what CPUs have executed needs each of them.
+ * All changes of the text are made here, but for the jumps of sites, which
+ * smp_text_poke_batch_finish() writes: a decoder of what CPUs have executed needs each of them.
  *
  * Context: Process; text_mutex is held.
  */
