@@ -16,7 +16,6 @@
 #include <linux/memory.h>
 #include <linux/set_memory.h>
 #include <linux/string.h>
-#include <linux/unaligned.h>
 
 #include <asm/alternative.h>
 #include <asm/extable_fixup_types.h>
@@ -83,7 +82,7 @@ static int kprobe_make_slot(struct kprobe *p, const struct insn *insn, const voi
 static bool is_fred_landing_pad(const struct insn *insn)
 {
 	return cpu_feature_enabled(X86_FEATURE_FRED) && insn->length == ENDBR_INSN_SIZE &&
-	       is_endbr(get_unaligned((u32 *)insn->kaddr));
+	       is_endbr((u32 *)insn->kaddr);
 }
 
 /**

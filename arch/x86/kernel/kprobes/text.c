@@ -156,12 +156,7 @@ int arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr
 kprobe_opcode_t *arch_adjust_kprobe_addr(unsigned long addr, unsigned long offset,
 					 bool *on_func_entry)
 {
-	unsigned long entry = 0;
-	u32 insn;
-
-	/* Nothing has checked yet that the address can be read. */
-	if (!get_kernel_nofault(insn, (u32 *)addr) && is_endbr(insn))
-		entry = ENDBR_INSN_SIZE;
+	unsigned long entry = is_endbr((u32 *)addr) ? ENDBR_INSN_SIZE : 0;
 
 	*on_func_entry = !offset || offset == entry;
 	return (kprobe_opcode_t *)(addr + (*on_func_entry ? entry : offset));
