@@ -40,7 +40,7 @@ noinline u64 kprobes_test_int_replacement(unsigned int arg)
 	return arg * 7 + 3;
 }
 
-#ifndef CONFIG_CFI_CLANG
+#ifndef CONFIG_CFI
 /* Instead of the preamble that the compiler gives the function for CFI. */
 static __used u64 __cfi_kprobes_test_target(u64 arg)
 {

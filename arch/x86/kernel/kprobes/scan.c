@@ -260,7 +260,7 @@ static bool branch_map_add_insn(const struct branch_map *map, struct scan_frame 
 
 static size_t cfi_data_size(const u8 *code, size_t len)
 {
-	return IS_ENABLED(CONFIG_CFI_CLANG) ? kprobe_cfi_check_size(code, len) : 0;
+	return IS_ENABLED(CONFIG_CFI) ? kprobe_cfi_check_size(code, len) : 0;
 }
 
 /* True if @insn loads ES, DS or FS on i386, with which handlers run. */

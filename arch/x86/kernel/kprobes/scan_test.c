@@ -479,8 +479,8 @@ static void test_cfi_check(struct kunit *test)
 	DECLARE_BITMAP(bits, TEXT_SIZE);
 	int i;
 
-	if (!IS_ENABLED(CONFIG_CFI_CLANG))
-		kunit_skip(test, "needs CONFIG_CFI_CLANG");
+	if (!IS_ENABLED(CONFIG_CFI))
+		kunit_skip(test, "needs CONFIG_CFI");
 
 	scan(bits, off.code, off.len);
 	for (i = 1; i < off.len; i++)

@@ -125,7 +125,7 @@ static unsigned int reserved_text_size(const struct insn *insn)
 
 	if (kprobe_is_static_call_tramp(insn->kaddr, len))
 		return JMP32_INSN_SIZE;
-	return IS_ENABLED(CONFIG_CFI_CLANG) ? kprobe_cfi_check_size(insn->kaddr, len) : 0;
+	return IS_ENABLED(CONFIG_CFI) ? kprobe_cfi_check_size(insn->kaddr, len) : 0;
 }
 
 int arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr)
