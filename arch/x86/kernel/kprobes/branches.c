@@ -32,7 +32,6 @@
 #include <linux/static_call.h>
 #include <linux/uaccess.h>
 
-#include <asm/alternative.h>
 #include <asm/nospec-branch.h>
 #include <asm/sections.h>
 #include <asm/text-patching.h>
@@ -350,7 +349,7 @@ int kprobe_branches_check(unsigned long addr, unsigned int size)
 	offset = addr - map->start;
 	if (size > map->size - offset)
 		return -ERANGE;
-	if (alternatives_text_reserved(start, last + 1) || ftrace_text_reserved(start, last))
+	if (ftrace_text_reserved(start, last))
 		return -EBUSY;
 
 	/* Reserved text has more than one byte, so a bit is set after the first. */

@@ -271,7 +271,7 @@ static const int jump_errors[] = { 0, -EILSEQ, -ERANGE, -EFAULT, -EBUSY, -EADDRI
 
 static struct {
 	unsigned int forms[ARRAY_SIZE(forms)], jumps[ARRAY_SIZE(jump_errors)];
-	unsigned int symbols, places, undecodable, smp, fixups, refused;
+	unsigned int symbols, places, undecodable, fixups, refused;
 	unsigned int emulated, slots, post_slots, detours, post, relays, faults;
 } found;
 
@@ -934,11 +934,6 @@ static void check_insn(const struct look *l, size_t size, size_t limit)
 		found.undecodable++;
 	found.fixups += !!e;
 	err = arch_prepare_kprobe(&c->site.kp);
-	/* Alternatives make a LOCK a DS, and back. */
-	if (err == -EINVAL && (l->bytes[0] == 0xf0 || l->bytes[0] == 0x3e)) {
-		found.smp++;
-		return;
-	}
 	found.refused += !!err;
 	if (!MUST(err == expected_error(l, e, size)) && !err)
 		arch_remove_kprobe(&c->site.kp);
@@ -1084,8 +1079,8 @@ static void test_counts(struct kunit *test)
 		kunit_info(test, "jump: %pe %u", ERR_PTR(jump_errors[i]), found.jumps[i]);
 	kunit_info(test, "share=%u seed=%u: symbols %u, places %u, undecodable %u, faults %u",
 		   share, seed, found.symbols, found.places, found.undecodable, found.faults);
-	kunit_info(test, "refused %u, SMP alternatives %u, with fixups %u, emulated %u",
-		   found.refused, found.smp, found.fixups, found.emulated);
+	kunit_info(test, "refused %u, with fixups %u, emulated %u",
+		   found.refused, found.fixups, found.emulated);
 	kunit_info(test, "slots %u, post slots %u, detours %u, with post %u, relays %u",
 		   found.slots, found.post_slots, found.detours, found.post, found.relays);
 	KUNIT_EXPECT_EQ(test, found.places, sum);

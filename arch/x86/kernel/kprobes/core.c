@@ -17,7 +17,6 @@
 #include <linux/set_memory.h>
 #include <linux/string.h>
 
-#include <asm/alternative.h>
 #include <asm/extable_fixup_types.h>
 #include <asm/ibt.h>
 #include <asm/sections.h>
@@ -137,9 +136,6 @@ int arch_prepare_kprobe(struct kprobe *p)
 	lockdep_assert_held(&text_mutex);
 	if (kprobe_decode_insn(&insn, code, (unsigned long)p->addr))
 		return -EILSEQ;
-	/* Patching of alternatives reads the text: a breakpoint would prevent it. */
-	if (alternatives_text_reserved(p->addr, p->addr + 1))
-		return -EINVAL;
 	run = kprobe_analyse_insn(&insn);
 	if (run == INSN_RUN_NEVER || is_fred_landing_pad(&insn))
 		return -EOPNOTSUPP;
