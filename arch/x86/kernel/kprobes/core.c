@@ -209,13 +209,17 @@ void arch_sync_kprobes(void)
 	smp_text_poke_sync_each_cpu();
 }
 
+/* The page may be a part of a large one that is never mapped writable: poke it. */
 void *alloc_insn_page(void)
 {
 	void *page = execmem_alloc(EXECMEM_KPROBES, PAGE_SIZE);
+	u8 traps[PAGE_SIZE / 16];
 
 	if (!page)
 		return NULL;
-	memset(page, INT3_INSN_OPCODE, PAGE_SIZE);
+	memset(traps, INT3_INSN_OPCODE, sizeof(traps));
+	for (unsigned int i = 0; i < PAGE_SIZE; i += sizeof(traps))
+		text_poke(page + i, traps, sizeof(traps));
 	if (set_memory_rox((unsigned long)page, 1)) {
 		execmem_free(page);
 		return NULL;
