@@ -5,6 +5,7 @@
 #ifndef _X86_KPROBES_OPCODE_H
 #define _X86_KPROBES_OPCODE_H
 
+#include <linux/string.h>
 #include <linux/types.h>
 
 #include <asm/insn.h>
@@ -70,14 +71,7 @@ static inline u16 insn_opcode(const struct insn *insn)
 
 static inline bool has_prefix(const struct insn *insn, u8 prefix)
 {
-	insn_byte_t p;
-	int i;
-
-	for_each_insn_prefix(insn, i, p) {
-		if (p == prefix)
-			return true;
-	}
-	return false;
+	return memchr(insn->prefixes.bytes, prefix, sizeof(insn->prefixes.bytes));
 }
 
 /* The prefix that selects one of several instructions with the same opcode, or 0. */
