@@ -40,7 +40,7 @@ static const unsigned long trampolines[TRAMPOLINES] = {
 };
 
 /* A probe may redirect the call: the trampolines return to where it wants. */
-static int share_functions(struct ftrace_ops *ops, enum ftrace_ops_cmd command)
+static int share_functions(struct ftrace_ops *ops, unsigned long ip, enum ftrace_ops_cmd command)
 {
 	return 0;
 }
