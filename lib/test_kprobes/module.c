@@ -203,4 +203,4 @@ kunit_test_suite(kprobes_module_suite);
 
 MODULE_DESCRIPTION("KUnit tests of kernel probes");
 MODULE_LICENSE("GPL");
-MODULE_IMPORT_NS(EXPORTED_FOR_KUNIT_TESTING);
+MODULE_INFO(import_ns, "EXPORTED_FOR_KUNIT_TESTING");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Return probes and fprobes, which both replace return addresses, share a function. */
 #include <linux/fprobe.h>
-#include <linux/ptrace.h>
+#include <linux/ftrace.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -13,7 +13,7 @@
 static struct trace fprobe_trace;
 
 static int fprobe_entered(struct fprobe *fp, unsigned long ip, unsigned long caller,
-			  struct pt_regs *regs, void *data)
+			  void *fregs, void *data)
 {
 	if (current == kpt_tester)
 		kpt_note('f');
@@ -21,11 +21,13 @@ static int fprobe_entered(struct fprobe *fp, unsigned long ip, unsigned long cal
 }
 
 static void fprobe_returned(struct fprobe *fp, unsigned long ip, unsigned long caller,
-			    struct pt_regs *regs, void *data)
+			    void *fregs, void *data)
 {
+	struct ftrace_regs *regs = fregs;
+
 	if (current != kpt_tester)
 		return;
-	kpt_note(regs_return_value(regs) == VISITED ? 'F' : '!');
+	kpt_note(ftrace_regs_get_return_value(regs) == VISITED ? 'F' : '!');
 	kpt_trace_stack(&fprobe_trace);
 }
 
@@ -45,13 +47,13 @@ static void add_fprobe(struct kunit *test)
 {
 	int err;
 
-	test_fprobe = kzalloc(sizeof(*test_fprobe), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, test_fprobe);
 	/* The types of their handlers' registers are not those of all kernels. */
 	if (IS_ENABLED(CONFIG_CFI))
 		kunit_skip(test, "needs handlers of the right type");
-	test_fprobe->entry_handler = fprobe_entered;
-	test_fprobe->exit_handler = fprobe_returned;
+	test_fprobe = kzalloc(sizeof(*test_fprobe), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, test_fprobe);
+	test_fprobe->entry_handler = (typeof(test_fprobe->entry_handler))fprobe_entered;
+	test_fprobe->exit_handler = (typeof(test_fprobe->exit_handler))fprobe_returned;
 	err = register_fprobe(test_fprobe, TRACED_HOST->symbol, NULL);
 	if (err)
 		kfree(test_fprobe);

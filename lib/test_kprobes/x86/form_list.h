@@ -207,8 +207,8 @@ BRANCH_FORM("call_mem", STORE_CALLEE, INDIRECT "call *(" SI ")", RETURN)
 BRANCH_FORM("call_rip", "", INDIRECT "call *" VARIABLE("kprobes_test_pointer"), RETURN)
 BRANCH_FORM("call_mem_sp", LEA_CALLEE(AX) "\n	push " AX,
 	    INDIRECT "call *(" SP ")", "pop " BX "\n" RETURN)
-BRANCH_FORM("ret", "", ANNOTATE_RETPOLINE_SAFE "ret", "")
-BRANCH_FORM("ret_imm", "", ANNOTATE_RETPOLINE_SAFE "ret $0", "")
+BRANCH_FORM("ret", "", ANNOTATE_RETPOLINE_SAFE "\nret", "")
+BRANCH_FORM("ret_imm", "", ANNOTATE_RETPOLINE_SAFE "\nret $0", "")
 #ifdef CONFIG_MITIGATION_RETPOLINE
 BRANCH_FORM("call_thunk", LEA_CALLEE(BX), "call __x86_indirect_thunk_" _ASM_BX,
 	    RETURN)

@@ -33,10 +33,10 @@
 #endif
 
 /* A return that is one instruction, not a jump to a thunk. */
-#define RETURN		ANNOTATE_RETPOLINE_SAFE "ret\n"
+#define RETURN		ANNOTATE_RETPOLINE_SAFE "\nret\n"
 
 /* In front of an indirect branch that does not use a thunk. */
-#define INDIRECT	ANNOTATE_RETPOLINE_SAFE
+#define INDIRECT	ANNOTATE_RETPOLINE_SAFE "\n"
 
 /*
  * Return the address of @function, to add an offset to. If the compiler added that, the

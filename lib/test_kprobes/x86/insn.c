@@ -122,7 +122,7 @@ KPT_ASM_FUNCTION(kprobes_test_unprobeable,
 		 UNPROBEABLE_32("jcxz .")
 		 UNPROBEABLE_32("pushfw")
 		 UNPROBEABLE_32("popfw")
-		 UNPROBEABLE_32(ANNOTATE_RETPOLINE_SAFE "retw")
+		 UNPROBEABLE_32(ANNOTATE_RETPOLINE_SAFE "\nretw")
 		 UNPROBEABLE_32(INDIRECT "jmpw *%ax")
 		 UNPROBEABLE_32(INDIRECT "addr16 call *(%bx)")
 		 UNPROBEABLE_32(INDIRECT "call *%gs:(%ebx)")

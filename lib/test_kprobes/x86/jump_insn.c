@@ -223,8 +223,7 @@ KPT_ASM_FUNCTION(kprobes_test_lowering,
 
 static enum hrtimer_restart lower_level(struct hrtimer *timer)
 {
-	static_assert(HARDIRQ_OFFSET == 0x10000);
-	kprobes_test_lowering(&raw_cpu_ptr(&pcpu_hot)->preempt_count);
+	kprobes_test_lowering(raw_cpu_ptr(&__preempt_count), HARDIRQ_OFFSET);
 	return kpt_interrupt(timer);
 }
 

@@ -155,7 +155,7 @@ FITTING("return_to_first", "call kprobes_test_callee", PROBED, FOLLOWING RETURN)
 FITTING("label_to_first", JUMP_LABEL("881f"), PROBED, FOLLOWING RETURN);
 FITTING("label_after", JUMP_LABEL("4f"), PROBED, FOLLOWING "4:" RETURN);
 FITTING("pointer_to_after", ".pushsection .rodata\n" WORD("", "4f") ".popsection\n",
-	PROBED, FOLLOWING "4:" ANNOTATE_NOENDBR RETURN);
+	PROBED, FOLLOWING "4:" ANNOTATE_NOENDBR "\n" RETURN);
 FITTING("fixup_elsewhere", "3: mov (" DI "), " BX, PROBED,
 	FOLLOWING RETURN "int3\n 4:" RETURN _ASM_EXTABLE(3b, 4b));
 
@@ -203,27 +203,27 @@ REFUSED("probed_endbr", "nop", "endbr64",
 RELAYED("label", JUMP_LABEL("1f"), PROBED, FOLLOWING RETURN);
 RELAYED("fixup", "3: mov (" DI "), " BX, PROBED, FOLLOWING RETURN _ASM_EXTABLE(3b, 1b));
 RELAYED("lea", "lea " AT("1f") ", " TEMP "\n" GO_TO_TEMP, PROBED,
-	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+	ANNOTATE_NOENDBR "\n" FOLLOWING RETURN UNVALIDATED);
 RELAYED("mov", "mov $1f, " TEMP "\n" GO_TO_TEMP, PROBED,
-	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+	ANNOTATE_NOENDBR "\n" FOLLOWING RETURN UNVALIDATED);
 #ifdef CONFIG_X86_64
 RELAYED("movabs", "movabs $1f, " TEMP "\n" GO_TO_TEMP, PROBED,
-	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+	ANNOTATE_NOENDBR "\n" FOLLOWING RETURN UNVALIDATED);
 #endif
 RELAYED("push", "push $1f\n pop " TEMP "\n" GO_TO_TEMP, PROBED,
-	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+	ANNOTATE_NOENDBR "\n" FOLLOWING RETURN UNVALIDATED);
 RELAYED("rodata",
 	".pushsection .rodata\n" WORD("4:", "1f") ".popsection\n"
 	"mov " AT("4b") ", " TEMP "\n" GO_TO_TEMP, PROBED,
-	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+	ANNOTATE_NOENDBR "\n" FOLLOWING RETURN UNVALIDATED);
 RELAYED("ro_after_init",
 	".pushsection .data..ro_after_init, \"aw\"\n" WORD("4:", "1f") ".popsection\n"
 	"mov " AT("4b") ", " TEMP "\n" GO_TO_TEMP, PROBED,
-	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+	ANNOTATE_NOENDBR "\n" FOLLOWING RETURN UNVALIDATED);
 RELAYED("data",
 	".pushsection .data\n" WORD("4:", "1f") ".popsection\n"
 	"mov " AT("4b") ", " TEMP "\n" GO_TO_TEMP, PROBED,
-	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+	ANNOTATE_NOENDBR "\n" FOLLOWING RETURN UNVALIDATED);
 RELAYED("symbol", "cmp $7, %ecx\n je kprobes_test_inner_symbol", PROBED,
 	"kprobes_test_inner_symbol: " ADD_ONE "\n" RETURN UNVALIDATED);
 
@@ -234,7 +234,7 @@ REFUSED("jump_table",
 	".pushsection .rodata\n .balign 4\n 4: .long 1f - 4b\n .popsection\n"
 	NEVER("push " BX "\n" MOV_S32 " " AT("4b") ", " TEMP "\n" INDIRECT "jmp *" TEMP),
 	PROBED,
-	ANNOTATE_NOENDBR FOLLOWING RETURN UNVALIDATED);
+	ANNOTATE_NOENDBR "\n" FOLLOWING RETURN UNVALIDATED);
 #ifdef CONFIG_MITIGATION_RETPOLINE
 REFUSED("thunk", NEVER("push " BX "\n jmp " TEMP_THUNK), PROBED,
 	FOLLOWING RETURN UNVALIDATED);

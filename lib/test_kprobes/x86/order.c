@@ -46,7 +46,7 @@ static struct watch {
 	const void *page;
 	const struct kprobe *site;
 	bool hidden;
-	struct rcu_gp_oldstate readers;
+	unsigned long readers[2];	/* the structure has no lasting name */
 	bool freed;
 	bool early;
 	bool page_freed;
@@ -65,7 +65,7 @@ static void hide(void)
 {
 	if (watch.hidden)
 		return;
-	get_state_synchronize_rcu_full(&watch.readers);
+	get_state_synchronize_rcu_full((void *)watch.readers);
 	/* Pairs with see_free(). */
 	smp_store_release(&watch.hidden, true);
 }
@@ -88,7 +88,7 @@ static int see_free(struct kprobe *kp, struct pt_regs *regs)
 		WRITE_ONCE(watch.page_freed, true);
 	}
 	if (is_argument(kp, regs, READ_ONCE(watch.object))) {
-		watch.early |= !hidden || !poll_state_synchronize_rcu_full(&watch.readers);
+		watch.early |= !hidden || !poll_state_synchronize_rcu_full((void *)watch.readers);
 		WRITE_ONCE(watch.freed, true);
 	}
 	return 0;

@@ -136,7 +136,7 @@ u64 kprobes_test_popping(u64 arg);
 
 KPT_ASM_FUNCTION(kprobes_test_popping,
 		 "lea 1(%" _ASM_ARG1 "), %" _ASM_AX "\n"
-		 ANNOTATE_RETPOLINE_SAFE
+		 ANNOTATE_RETPOLINE_SAFE "\n"
 		 "ret $(" __stringify(BITS_PER_LONG) " / 8)\n"
 		 "int3\n");
 

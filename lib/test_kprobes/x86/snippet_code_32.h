@@ -18,7 +18,7 @@ KPT_ASM_FUNCTION(kprobes_test_run,
 		 "mov 20(%eax), %edi\n"
 		 "mov 24(%eax), %ebp\n"
 		 "mov (%eax), %eax\n"
-		 ANNOTATE_RETPOLINE_SAFE
+		 ANNOTATE_RETPOLINE_SAFE "\n"
 		 "call *(%esp)\n"
 		 ".Lkprobes_test_returned:\n"
 		 "xchg %edi, 4(%esp)\n"

@@ -28,7 +28,7 @@ KPT_ASM_FUNCTION(kprobes_test_run,
 		 "mov 104(%rdi), %r14\n"
 		 "mov 112(%rdi), %r15\n"
 		 "mov 40(%rdi), %rdi\n"
-		 ANNOTATE_RETPOLINE_SAFE
+		 ANNOTATE_RETPOLINE_SAFE "\n"
 		 "call *(%rsp)\n"
 		 ".Lkprobes_test_returned:\n"
 		 "xchg %rdi, 8(%rsp)\n"

@@ -46,7 +46,7 @@ asm(".pushsection .data\n"
 
 /* A return to kprobes_test_run(). */
 #define RETURN_SNIPPET(name, insn)					\
-	SNIPPET_WITH_TARGET(name, "", ANNOTATE_RETPOLINE_SAFE insn, "",	\
+	SNIPPET_WITH_TARGET(name, "", ANNOTATE_RETPOLINE_SAFE "\n" insn, "",	\
 			    ".Lkprobes_test_returned - 880b")
 
 SNIPPET_TABLE_LABEL("snippets", "snippets");

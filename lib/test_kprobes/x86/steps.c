@@ -37,7 +37,7 @@ KPT_ASM_FUNCTION(kprobes_test_step,
 		 "pushf\n"
 		 "btsl $" __stringify(X86_EFLAGS_TF_BIT) ", (%" _ASM_SP ")\n"
 		 "popf\n"
-		 ANNOTATE_RETPOLINE_SAFE
+		 ANNOTATE_RETPOLINE_SAFE "\n"
 		 "call *%" STEPPED_FUNCTION "\n"
 		 "pushf\n"
 		 "btrl $" __stringify(X86_EFLAGS_TF_BIT) ", (%" _ASM_SP ")\n"

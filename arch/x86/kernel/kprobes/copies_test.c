@@ -1118,4 +1118,4 @@ kunit_test_suite(kprobes_copies_suite);
 
 MODULE_DESCRIPTION("KUnit test of the copies that x86 kprobes make of all instructions");
 MODULE_LICENSE("GPL");
-MODULE_IMPORT_NS(EXPORTED_FOR_KUNIT_TESTING);
+MODULE_INFO(import_ns, "EXPORTED_FOR_KUNIT_TESTING");

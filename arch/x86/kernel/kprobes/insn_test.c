@@ -1981,4 +1981,4 @@ kunit_test_suite(kprobes_insn_suite);
 
 MODULE_DESCRIPTION("KUnit tests of the instruction analysis of x86 kprobes");
 MODULE_LICENSE("GPL");
-MODULE_IMPORT_NS(EXPORTED_FOR_KUNIT_TESTING);
+MODULE_INFO(import_ns, "EXPORTED_FOR_KUNIT_TESTING");

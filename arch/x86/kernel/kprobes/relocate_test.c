@@ -896,4 +896,4 @@ kunit_test_suite(kprobes_relocate_suite);
 
 MODULE_DESCRIPTION("KUnit tests of the copies of instructions that x86 kprobes make");
 MODULE_LICENSE("GPL");
-MODULE_IMPORT_NS(EXPORTED_FOR_KUNIT_TESTING);
+MODULE_INFO(import_ns, "EXPORTED_FOR_KUNIT_TESTING");

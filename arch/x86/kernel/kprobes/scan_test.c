@@ -601,4 +601,4 @@ kunit_test_suite(kprobes_branches_suite);
 
 MODULE_DESCRIPTION("KUnit tests of what x86 kprobes know of branches");
 MODULE_LICENSE("GPL");
-MODULE_IMPORT_NS(EXPORTED_FOR_KUNIT_TESTING);
+MODULE_INFO(import_ns, "EXPORTED_FOR_KUNIT_TESTING");
