@@ -50,7 +50,7 @@ static size_t size;
 static bool entered;
 
 #define READ_AT(name, from, count) ({					\
-	asm volatile("1:\n" ANNOTATE_NOENDBR "rep lodsb\n"		\
+	asm volatile("1:\n" ANNOTATE_NOENDBR "\nrep lodsb\n"		\
 		     ".pushsection .rodata, \"a\"\n"			\
 		     _ASM_ALIGN "\n"					\
 		     #name ":" _ASM_PTR "1b\n"				\
