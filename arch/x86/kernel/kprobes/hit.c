@@ -282,6 +282,8 @@ static __always_inline void kprobe_complete_copy(struct kprobe *kp, struct pt_re
 
 static noinline noinstr void kprobe_complete_copy_unwatched(struct pt_regs *regs)
 {
+	/* The instruction may have raised the level: a hit in a tracepoint is none from above. */
+	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
 	ct_nmi_enter();
 	kprobe_complete_copy(kprobe_running(), regs, false);
 	ct_nmi_exit();
