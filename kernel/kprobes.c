@@ -12,6 +12,7 @@
 #include <linux/limits.h>
 #include <linux/list_sort.h>
 #include <linux/notifier.h>
+#include <linux/percpu.h>
 #include <linux/poison.h>
 #include <linux/ratelimit.h>
 #include <linux/sched.h>
@@ -448,12 +449,14 @@ static void kprobes_queue_clean_up(struct irq_work *work)
 	queue_work(system_unbound_wq, &clean_up_work);
 }
 
-static DEFINE_IRQ_WORK(clean_up_irq_work, kprobes_queue_clean_up);
+/* One for each CPU: that of a CPU that dies may stay queued until the CPU comes back. */
+static DEFINE_PER_CPU(struct irq_work, clean_up_irq_work) =
+	IRQ_WORK_INIT(kprobes_queue_clean_up);
 
 /* kprobes_clean_up_later() - Let a worker call kprobes_clean_up(). Any context. */
 void kprobes_clean_up_later(void)
 {
-	irq_work_queue(&clean_up_irq_work);
+	irq_work_queue(raw_cpu_ptr(&clean_up_irq_work));
 }
 
 /**

@@ -275,6 +275,7 @@ int kretprobe_entered(struct kprobe *p, struct pt_regs *regs);
 /* kretprobe_pool.c, or kretprobe_rethook.c */
 int kretprobe_pool_create(struct kretprobe *rp);
 void kretprobe_pool_drop(struct kretprobe *rp);
+void kretprobe_pools_look(void);
 
 static inline bool is_return_probe(const struct kprobe *p)
 {

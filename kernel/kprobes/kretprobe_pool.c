@@ -26,6 +26,7 @@
 #include <linux/llist.h>
 #include <linux/minmax.h>
 #include <linux/overflow.h>
+#include <linux/percpu.h>
 #include <linux/preempt.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
@@ -68,7 +69,14 @@ static void kretprobe_start_work(struct irq_work *work)
 	mod_delayed_work(system_unbound_wq, &kretprobe_work, 0);
 }
 
-static DEFINE_IRQ_WORK(kretprobe_irq_work, kretprobe_start_work);
+/* One for each CPU: that of a CPU that dies may stay queued until the CPU comes back. */
+static DEFINE_PER_CPU(struct irq_work, kretprobe_irq_work) = IRQ_WORK_INIT(kretprobe_start_work);
+
+/* kretprobe_pools_look() - Let the work look at the pools that are queued. Any context. */
+void __kprobes kretprobe_pools_look(void)
+{
+	irq_work_queue(raw_cpu_ptr(&kretprobe_irq_work));
+}
 
 /* Let the work look at a pool. Any context. */
 static void __kprobes kretprobe_pool_queue(struct kretprobe_pool *pool)
@@ -76,7 +84,7 @@ static void __kprobes kretprobe_pool_queue(struct kretprobe_pool *pool)
 	if (xchg(&pool->queued, true))
 		return;
 	llist_add(&pool->node, &kretprobe_queued_pools);
-	irq_work_queue(&kretprobe_irq_work);
+	kretprobe_pools_look();
 }
 
 /* -------------------------------------------- free instances of a chunk */

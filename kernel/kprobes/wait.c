@@ -40,6 +40,10 @@ static int kprobes_cpu_starts(unsigned int cpu)
 static int kprobes_cpu_is_dead(unsigned int cpu)
 {
 	cpumask_clear_cpu(cpu, &running_cpus);
+	/* It may have queued work when it ran no irq_work any more. */
+	kprobes_clean_up_later();
+	if (IS_ENABLED(CONFIG_KRETPROBES) && !IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK))
+		kretprobe_pools_look();
 	return 0;
 }
 

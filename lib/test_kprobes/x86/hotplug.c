@@ -4,12 +4,15 @@
  * for their handlers all the same. What a CPU runs after it has reported its death is not
  * probed.
  */
+#include <linux/cleanup.h>
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>
+#include <linux/kprobes_site.h>
 #include <linux/kthread.h>
+#include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
 
@@ -121,6 +124,31 @@ static void unregistering_waits_for_unwatched_handler(struct kunit *test)
 	}
 }
 
+static bool is_ready_for_post_handlers(const struct kprobe *kp)
+{
+	guard(preempt)();
+	return READ_ONCE(container_of(get_kprobe(kp->addr), struct kprobe_site, kp)->has_post);
+}
+
+/* The dying CPU runs no irq_work any more when it finds the handler. */
+static void other_cpu_prepares_for_late_post_handler(struct kunit *test)
+{
+	struct kprobe *b = kpt_probe('b', "idle_task_exit");
+	unsigned long end;
+
+	cpu = cpumask_last(cpu_online_mask);
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two CPUs");
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_put_online, (void *)cpu), 0);
+	entered = true;
+	register_pair(test, "idle_task_exit", false);
+	WRITE_ONCE(b->post_handler, kpt_post_handler);
+	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
+	end = jiffies + PATIENCE / 4;
+	while (!is_ready_for_post_handlers(b) && time_before(jiffies, end))
+		msleep(20);
+	KUNIT_EXPECT_TRUE(test, is_ready_for_post_handlers(b));
+}
 #endif
 
 /* Not all of them are in each kernel. */
@@ -150,6 +178,7 @@ static void code_of_dead_cpu_is_not_probed(struct kunit *test)
 static struct kunit_case kprobes_x86_hotplug_cases[] = {
 #ifdef CONFIG_HOTPLUG_CPU
 	KUNIT_CASE_PARAM(unregistering_waits_for_unwatched_handler, unwatched_gen_params),
+	KUNIT_CASE(other_cpu_prepares_for_late_post_handler),
 #endif
 	KUNIT_CASE(code_of_dead_cpu_is_not_probed),
 	{ }
