@@ -11,9 +11,9 @@
 #include <linux/build_bug.h>
 #include <linux/hash.h>
 #include <linux/kprobes.h>
+#include <linux/list.h>
 #include <linux/rbtree.h>
 #include <linux/rculist.h>
-#include <linux/workqueue_types.h>
 
 /**
  * enum kprobe_site_state - Life of a site
@@ -132,7 +132,7 @@ static __always_inline struct kprobe_site *site_of(struct kprobe *kp)
  * @mask:	The number of slots, minus one.
  * @filled:	Slots that are not empty: sites and tombstones. kprobe_mutex.
  * @live:	Slots with a site. kprobe_mutex.
- * @free_work:	Frees it after it has been replaced.
+ * @retired:	Entry in the list of tables to be freed. kprobe_mutex.
  * @slot:	A site is in one of the slots from its hash value on, with none that is empty
  *		between, so a search ends at an empty slot, and an erased site leaves a
  *		tombstone. An empty slot points to kprobe_no_site, whose address matches no
@@ -146,7 +146,7 @@ struct kprobe_table {
 	unsigned int mask;
 	unsigned int filled;
 	unsigned int live;
-	struct work_struct free_work;
+	struct list_head retired;
 	struct kprobe __rcu *slot[];
 };
 

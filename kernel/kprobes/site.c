@@ -161,12 +161,16 @@ static unsigned long table_size(unsigned long sites)
 	return max(roundup_pow_of_two(TABLE_SLOTS_PER_SITE * sites), TABLE_MIN_SIZE);
 }
 
-/* Not by call_rcu(), as RCU does not watch a CPU in bring-up, which may search the table. */
-static void table_free_work(struct work_struct *work)
-{
-	kprobes_wait_for_handlers();
-	kvfree(container_of(work, struct kprobe_table, free_work));
-}
+static void sites_reap_work(struct work_struct *work);
+static DECLARE_WORK(site_reaper, sites_reap_work);
+
+/*
+ * Sites that are in no index, and tables that have been replaced. A hit that has searched the
+ * hash before may still compare the address of a site, and an unwinder may have found it by its
+ * slots. kprobe_mutex.
+ */
+static LIST_HEAD(unlinked_sites);
+static LIST_HEAD(unlinked_tables);
 
 static int site_table_resize(unsigned int sites)
 {
@@ -183,6 +187,7 @@ static int site_table_resize(unsigned int sites)
 	new->mask = size - 1;
 	new->filled = 0;
 	new->live = 0;
+	INIT_LIST_HEAD(&new->retired);
 	for (unsigned long i = 0; i <= size; i++)
 		RCU_INIT_POINTER(new->slot[i], &kprobe_no_site);
 	for (unsigned int i = 0; i <= old->mask; i++)
@@ -190,8 +195,8 @@ static int site_table_resize(unsigned int sites)
 			site_table_insert(new, table_entry(old, i));
 	rcu_assign_pointer(kprobe_sites, new);
 	if (old != &empty_table) {
-		INIT_WORK(&old->free_work, table_free_work);
-		queue_work(system_unbound_wq, &old->free_work);
+		list_add(&old->retired, &unlinked_tables);
+		queue_work(system_unbound_wq, &site_reaper);
 	}
 	return 0;
 }
@@ -297,15 +302,6 @@ static void site_remove_slots(struct kprobe_site *site)
 	arch_remove_kprobe(&site->kp);
 	site_remove_detour(site);
 }
-
-static void sites_reap_work(struct work_struct *work);
-static DECLARE_WORK(site_reaper, sites_reap_work);
-
-/*
- * Sites that are in no index. A hit that searched the hash before may still compare their
- * address, and an unwinder may have found them by their slots.
- */
-static LIST_HEAD(unlinked_sites);	/* kprobe_mutex */
 
 static void site_free_later(struct kprobe_site *site)
 {
@@ -458,7 +454,9 @@ static bool sites_free_some(struct list_head *batch)
 
 static void sites_reap_work(struct work_struct *work)
 {
+	struct kprobe_table *table, *next_table;
 	struct kprobe_site *site, *next;
+	LIST_HEAD(tables);
 	LIST_HEAD(batch);
 
 	scoped_guard(mutex, &kprobe_mutex)
@@ -468,11 +466,15 @@ static void sites_reap_work(struct work_struct *work)
 	while (sites_free_some(&batch))
 		cond_resched_tasks_rcu_qs();
 
-	scoped_guard(mutex, &kprobe_mutex)
+	scoped_guard(mutex, &kprobe_mutex) {
 		list_splice_init(&unlinked_sites, &batch);
+		list_splice_init(&unlinked_tables, &tables);
+	}
 	kprobes_wait_for_handlers();
 	list_for_each_entry_safe(site, next, &batch, retired)
 		kfree(site);
+	list_for_each_entry_safe(table, next_table, &tables, retired)
+		kvfree(table);
 }
 
 /*

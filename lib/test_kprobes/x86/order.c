@@ -243,7 +243,8 @@ static int see_hash_replaced(struct kprobe *kp, struct pt_regs *regs)
 {
 	const struct kprobe_table *table = READ_ONCE(watch.object);
 
-	if (table && argument(regs, 2) == (unsigned long)&table->free_work)
+	/* From then on it may be freed. */
+	if (table && !READ_ONCE(watch.hidden) && !list_empty(&table->retired))
 		hide();
 	return 0;
 }
