@@ -454,7 +454,7 @@ static DEFINE_PER_CPU(struct irq_work, clean_up_irq_work) =
 	IRQ_WORK_INIT(kprobes_queue_clean_up);
 
 /* kprobes_clean_up_later() - Let a worker call kprobes_clean_up(). Any context. */
-void kprobes_clean_up_later(void)
+void __kprobes kprobes_clean_up_later(void)
 {
 	irq_work_queue(raw_cpu_ptr(&clean_up_irq_work));
 }

@@ -268,7 +268,7 @@ void kpt_set_post_handler_late(struct kprobe *kp, kprobe_post_handler_t handler,
 	do {
 		kpt_clear_journal();
 		hit(data);
-		msleep(10);
+		msleep(20);
 	} while (!strpbrk(kpt_journal, "ABCDEFG") && time_before(jiffies, end));
 }
 

@@ -9,26 +9,39 @@
 
 #include "hit.h"
 
+/* Call the handlers. Returns the address at which execution continues. */
+static __always_inline unsigned long kprobe_ftrace_call(struct kprobe *kp, struct kprobe *called,
+							struct pt_regs *regs,
+							unsigned long return_ip, bool post)
+{
+	if (unlikely(kprobe_call_pre_handler(called, regs))) {
+		kprobe_detour_redirect(regs);
+		return regs->ip;
+	}
+	if (!post)
+		return return_ip;
+	regs->ip = (unsigned long)kp->addr + MCOUNT_INSN_SIZE;
+	return kprobe_run_post_handlers(kp, regs) ? regs->ip : return_ip;
+}
+
 /*
  * On x86-64 handlers must not change the stack pointer: ftrace returns by its own, while
  * the function graph tracer and fprobes use the one in @regs.
  */
-static __always_inline void kprobe_ftrace_handle_hit(struct kprobe *kp, unsigned long ip,
+static __always_inline void kprobe_ftrace_handle_hit(struct kprobe *kp,
 						     struct pt_regs *regs, bool nested)
 {
 	unsigned long return_ip = regs->ip;
+	struct kprobe *called;
 
 	/* Handlers find ip as after a breakpoint, however the probe is armed. */
-	regs->ip = ip + INT3_INSN_SIZE;
+	regs->ip = (unsigned long)kp->addr + INT3_INSN_SIZE;
 	kprobe_begin_hit(kp, regs, nested);
-	if (unlikely(kprobe_call_pre_handlers(kp, regs, nested))) {
-		kprobe_detour_redirect(regs);
-		return_ip = regs->ip;
-	} else if (unlikely(kprobe_has_post(kp, nested))) {
-		regs->ip = (unsigned long)kp->addr + MCOUNT_INSN_SIZE;
-		if (kprobe_run_post_handlers(kp, regs))
-			return_ip = regs->ip;
-	}
+	called = kprobe_called(kp, nested);
+	if (likely(!called->post_handler))	/* plain, see kprobe_has_post() */
+		return_ip = kprobe_ftrace_call(kp, called, regs, return_ip, false);
+	else
+		return_ip = kprobe_ftrace_call(kp, called, regs, return_ip, true);
 	regs->ip = return_ip;
 	regs->sp = kprobe_ftrace_sp(regs);
 	kprobe_end_hit(nested);
@@ -38,7 +51,7 @@ static __always_inline void kprobe_ftrace_handle_hit(struct kprobe *kp, unsigned
 static noinstr void kprobe_ftrace_nested_hit(struct kprobe *kp, struct pt_regs *regs)
 {
 	if (kprobe_hit_from_above())
-		kprobe_ftrace_handle_hit(kp, (unsigned long)kp->addr, regs, true);
+		kprobe_ftrace_handle_hit(kp, regs, true);
 	else
 		kprobes_inc_nmissed_count(kp);
 }
@@ -68,7 +81,7 @@ noinstr void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 	kp = kprobe_find((void *)ip);
 	if (likely(kp && site_of(kp)->ops == ops)) {
 		if (likely(!kprobe_running()))
-			kprobe_ftrace_handle_hit(kp, ip, regs, false);
+			kprobe_ftrace_handle_hit(kp, regs, false);
 		else
 			kprobe_ftrace_nested_hit(kp, regs);
 	}

@@ -124,14 +124,14 @@ for form in mov push lea add; do
 	check_at_most $form $trap
 	check_at_most $form-post $trap_post
 	check_at_most $form-optimized 76
-	check_at_most $form-optimized-post 148
+	check_at_most $form-optimized-post 153
 done
 check_at_most return $trap_return
 check_at_most fentry 116
 check_at_most fentry-return 232
 check_at_most optimized 76
-check_at_most optimized-post 148
-check_at_most optimized-return 190
+check_at_most optimized-post 153
+check_at_most optimized-return 192
 check_little_growth breakpoint emulated fentry
 check_no_growth post breakpoint
 check_no_growth return breakpoint
