@@ -60,14 +60,21 @@ static __always_inline kprobe_opcode_t *detour_first_copy(const struct arch_opti
  * @kp: The site.
  * @regs: The registers.
  *
- * The body cannot do it: the compiler knows what an indirect call needs.
+ * The body cannot do it: the compiler knows what an indirect call needs. A post handler that was
+ * set after registration needs another detour.
  *
  * Context: That of the probed code, with preemption off. kprobe_running() is the site.
  * Return: Non-zero if a handler has changed the path.
  */
 __noendbr int __kprobes kprobe_detour_call(struct kprobe *kp, struct pt_regs *regs)
 {
-	return kprobe_call_pre_handlers(kp, regs, false);
+	struct kprobe *called = kprobe_called(kp, false);
+
+	/* @kp is not used any more, which saves an instruction. Values may be old ones. */
+	if (unlikely(data_race(called->post_handler)) &&
+	    !data_race(site_of(kprobe_running())->has_post))
+		return kprobe_pre_handlers(kprobe_running(), regs);
+	return kprobe_call_pre_handler(called, regs);
 }
 
 /* kprobe_detour_call_post() - Call the post handlers, see kprobe_detour_call() */
