@@ -449,14 +449,12 @@ static void kprobes_queue_clean_up(struct irq_work *work)
 	queue_work(system_unbound_wq, &clean_up_work);
 }
 
-/* One for each CPU: that of a CPU that dies may stay queued until the CPU comes back. */
-static DEFINE_PER_CPU(struct irq_work, clean_up_irq_work) =
-	IRQ_WORK_INIT(kprobes_queue_clean_up);
+static DEFINE_IRQ_WORK(clean_up_irq_work, kprobes_queue_clean_up);
 
 /* kprobes_clean_up_later() - Let a worker call kprobes_clean_up(). Any context. */
 void __kprobes kprobes_clean_up_later(void)
 {
-	irq_work_queue(raw_cpu_ptr(&clean_up_irq_work));
+	kprobe_queue_irq_work(&clean_up_irq_work);
 }
 
 /**

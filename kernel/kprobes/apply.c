@@ -48,7 +48,7 @@ static bool __kprobes site_update(struct kprobe_site *site)
 	guard(kprobe_links)();
 	list_for_each_entry(p, &site->kp.list, list) {
 		enabled |= !kprobe_disabled(p);
-		post |= !!p->post_handler;
+		post |= !!READ_ONCE(p->post_handler);
 	}
 	if (enabled && list_is_singular(&site->kp.list))
 		called = list_first_entry(&site->kp.list, struct kprobe, list);

@@ -82,7 +82,7 @@ static void *kprobe_owners_handler(struct kprobe *p)
 	}
 	if (is_jprobe(p))
 		return container_of(p, struct jprobe, kp)->entry;
-	return p->pre_handler ?: (void *)p->post_handler;
+	return (void *)READ_ONCE(p->pre_handler) ?: READ_ONCE(p->post_handler);
 }
 
 /* What is printed of a probe, without the lock that keeps its owner from freeing it */
@@ -134,7 +134,7 @@ static void kprobe_list_show(struct seq_file *m, struct kprobe_site *site)
 	struct kprobe_shown shown;
 
 	kprobe_site_symbol(site, addr, symbol);
-	for (unsigned int n = 0; kprobe_copy_shown(&shown, site, n); n++) {
+	for (unsigned int n = 0; !seq_has_overflowed(m) && kprobe_copy_shown(&shown, site, n); n++) {
 		seq_printf(m, "%px  %c  %s ", addr, shown.type, symbol);
 		if (shown.flags & KPROBE_FLAG_GONE)
 			seq_puts(m, "[GONE]");
@@ -155,7 +155,7 @@ static int blacklist_show(struct seq_file *m, void *unused)
 	unsigned long start, end = 0;
 
 	guard(mutex)(&kprobe_mutex);	/* it keeps the text of the functions, too */
-	while ((start = kprobe_blacklist_next(end, &end)))
+	while (!seq_has_overflowed(m) && (start = kprobe_blacklist_next(end, &end)))
 		seq_printf(m, "0x%px-0x%px\t%ps\n", kprobe_shown_addr(m->file, start),
 			   kprobe_shown_addr(m->file, end), (void *)start);
 	return 0;
@@ -271,7 +271,7 @@ static void kprobe_site_show_probes(struct seq_file *m, const struct kprobe_site
 {
 	struct kprobe_shown shown;
 
-	for (unsigned int n = 0; kprobe_copy_shown(&shown, site, n); n++) {
+	for (unsigned int n = 0; !seq_has_overflowed(m) && kprobe_copy_shown(&shown, site, n); n++) {
 		if (n)
 			seq_putc(m, ',');
 		if (shown.handler)

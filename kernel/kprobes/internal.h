@@ -37,6 +37,7 @@
 
 struct dentry;
 struct file;
+struct irq_work;
 struct module;
 struct seq_file;
 
@@ -59,7 +60,7 @@ static inline void range_tree_clear(struct maple_tree *tree, unsigned long start
 		mtree_store_range(tree, start, end - 1, NULL, GFP_KERNEL | __GFP_NOFAIL);
 }
 
-/* Background work takes kprobe_mutex for at most SITES_AT_A_TIME sites. */
+/* Background work changes at most SITES_AT_A_TIME sites before it lets kprobe_mutex go. */
 #define SITES_AT_A_TIME	128
 
 /* Units of a slot. An architecture may store more than an instruction there. */
@@ -366,6 +367,7 @@ static inline void kprobes_apply_removal(struct list_head *batch)
 }
 
 /* wait.c */
+void kprobe_queue_irq_work(struct irq_work *work);
 bool kprobes_must_not_wait(void);
 void kprobes_wait_for_tasks(void);
 

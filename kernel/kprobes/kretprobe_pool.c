@@ -69,13 +69,12 @@ static void kretprobe_start_work(struct irq_work *work)
 	mod_delayed_work(system_unbound_wq, &kretprobe_work, 0);
 }
 
-/* One for each CPU: that of a CPU that dies may stay queued until the CPU comes back. */
-static DEFINE_PER_CPU(struct irq_work, kretprobe_irq_work) = IRQ_WORK_INIT(kretprobe_start_work);
+static DEFINE_IRQ_WORK(kretprobe_irq_work, kretprobe_start_work);
 
 /* kretprobe_pools_look() - Let the work look at the pools that are queued. Any context. */
 void __kprobes kretprobe_pools_look(void)
 {
-	irq_work_queue(raw_cpu_ptr(&kretprobe_irq_work));
+	kprobe_queue_irq_work(&kretprobe_irq_work);
 }
 
 /* Let the work look at a pool. Any context. */

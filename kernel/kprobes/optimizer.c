@@ -327,21 +327,26 @@ static int site_recheck(struct kprobe_site *site)
  */
 static bool optimizer_finish_some(unsigned long *pos)
 {
+	struct optimized_kprobe *op, *next;
 	struct kprobe_site *site = NULL;
 	LIST_HEAD(ops);
 
 	guard(mutex)(&kprobe_mutex);
-	guard(cpus_read_lock)();
-	guard(mutex)(&text_mutex);
 	for (int i = 0; i < SITES_AT_A_TIME; i++) {
 		site = optimizer_next(pos, site_is_optimizing);
 		if (!site)
 			break;
-		if (site_recheck(site))
-			continue;
-		kprobe_site_set_state(site, SITE_JUMP);
-		kprobe_site_change_flag(site, KPROBE_FLAG_OPTIMIZED, true);
 		list_add_tail(&site->op.list, &ops);
+	}
+	guard(cpus_read_lock)();
+	guard(mutex)(&text_mutex);
+	list_for_each_entry_safe(op, next, &ops, list) {
+		if (site_recheck(site_of_op(op))) {
+			list_del_init(&op->list);
+			continue;
+		}
+		kprobe_site_set_state(site_of_op(op), SITE_JUMP);
+		kprobe_site_change_flag(site_of_op(op), KPROBE_FLAG_OPTIMIZED, true);
 	}
 	arch_optimize_kprobes(&ops);
 	return site;

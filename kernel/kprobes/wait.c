@@ -17,9 +17,11 @@
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
 #include <linux/init.h>
+#include <linux/irq_work.h>
 #include <linux/irqflags.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
+#include <linux/smp.h>
 
 static_assert(!IS_ENABLED(CONFIG_PREEMPT_COUNT) || IS_ENABLED(CONFIG_TASKS_RCU));
 
@@ -37,14 +39,34 @@ static int kprobes_cpu_starts(unsigned int cpu)
 	return 0;
 }
 
-static int kprobes_cpu_is_dead(unsigned int cpu)
+/**
+ * kprobe_queue_irq_work() - Queue irq_work that a hit asks for
+ * @work: The work, of kprobes_clean_up_later() or kretprobe_pools_look().
+ *
+ * Not on a CPU that is not online: its interrupt would be lost, and the CPU would never run
+ * irq_work again. kprobes_do_work_of() makes up for it.
+ *
+ * Context: Any.
+ */
+void __kprobes kprobe_queue_irq_work(struct irq_work *work)
 {
-	cpumask_clear_cpu(cpu, &running_cpus);
-	/* It may have queued work when it ran no irq_work any more. */
+	if (cpu_online(raw_smp_processor_id()))
+		irq_work_queue(work);
+}
+
+/* @cpu was not online for a while. */
+static int kprobes_do_work_of(unsigned int cpu)
+{
 	kprobes_clean_up_later();
 	if (IS_ENABLED(CONFIG_KRETPROBES) && !IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK))
 		kretprobe_pools_look();
 	return 0;
+}
+
+static int kprobes_cpu_is_dead(unsigned int cpu)
+{
+	cpumask_clear_cpu(cpu, &running_cpus);
+	return kprobes_do_work_of(cpu);
 }
 
 /*
@@ -110,6 +132,7 @@ void kprobes_wait_for_tasks(void)
 
 static int __init kprobes_init_waits(void)
 {
+	cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "kprobes:online", kprobes_do_work_of, NULL);
 	return cpuhp_setup_state(CPUHP_BP_PREPARE_DYN_END, "kprobes:running",
 				 kprobes_cpu_starts, kprobes_cpu_is_dead);
 }

@@ -179,11 +179,12 @@ noinstr bool kprobe_run_post_handlers(struct kprobe *kp, struct pt_regs *regs)
 	return kprobe_post_handlers_divert(kp, regs);
 }
 
-/* There is no copy yet for a post handler that was set after registration. */
+/* For a post handler that was set after registration there may be no copy yet, or a jump soon. */
 static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (unlikely(kp->ainsn.run == INSN_RUN_BOOST)) {
+	if (unlikely(!READ_ONCE(site_of(kp)->has_post)))
 		kprobe_prepare_post_later(kp);
+	if (unlikely(kp->ainsn.run == INSN_RUN_BOOST)) {
 		kprobe_run_without_trap(kp, regs, false);
 		return;
 	}
