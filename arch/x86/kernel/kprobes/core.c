@@ -229,6 +229,12 @@ void *alloc_insn_page(void)
 
 /* -------------------------------------------------------------- blacklist */
 
+/* __switch_to() returns by another task's return address. */
+struct kretprobe_blackpoint kretprobe_blacklist[] = {
+	{ .name = "__switch_to" },
+	{ },
+};
+
 bool arch_within_kprobe_blacklist(unsigned long addr)
 {
 	return (addr >= (unsigned long)__entry_text_start &&

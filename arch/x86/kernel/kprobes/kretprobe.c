@@ -9,12 +9,6 @@
 
 #include "hit.h"
 
-/* __switch_to() returns by another task's return address. */
-struct kretprobe_blackpoint kretprobe_blacklist[] = {
-	{ .name = "__switch_to" },
-	{ },
-};
-
 static __always_inline void kretprobe_call_handler(struct kretprobe *rp,
 						   kretprobe_handler_t handler,
 						   struct kretprobe_instance *ri,
