@@ -200,7 +200,3 @@ static struct kunit_suite kprobes_module_suite = {
 };
 
 kunit_test_suite(kprobes_module_suite);
-
-MODULE_DESCRIPTION("KUnit tests of kernel probes");
-MODULE_LICENSE("GPL");
-MODULE_INFO(import_ns, "EXPORTED_FOR_KUNIT_TESTING");

@@ -3,6 +3,7 @@
 #include <linux/cleanup.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
+#include <linux/module.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/string.h>
@@ -167,3 +168,7 @@ void kpt_wait_until_site_is_freed(struct kunit *test, const struct kprobe *kp)
 			is_freed = !get_kprobe(kp->addr);
 	} while (!is_freed);
 }
+
+MODULE_DESCRIPTION("KUnit tests of kernel probes");
+MODULE_LICENSE("GPL");
+MODULE_INFO(import_ns, "EXPORTED_FOR_KUNIT_TESTING");
