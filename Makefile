@@ -44,7 +44,7 @@ help:
 	@echo 'make lint          checkpatch, kernel-doc, sparse, compiler warnings'
 	@echo 'make cross         kprobes on arm64 and riscv64: build, boot, KUnit (15 minutes)'
 	@echo 'make series        the patch series, in build/series'
-	@echo 'make series-check  build each step of it, with kprobes, and boot every fifth (hours)'
+	@echo 'make series-check  build each step of it, with kprobes, and boot every fifth (1 to 2 hours)'
 	@echo 'make clean         remove build/'
 	@echo
 	@echo 'DEST=dir           with tree: make it there'
