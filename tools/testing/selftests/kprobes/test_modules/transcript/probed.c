@@ -67,7 +67,7 @@ static noinline notrace void transcript_odd(void)
 	asm volatile("iretq\n\t"		/* 0: 2 bytes */
 		     ".byte 0x8e, 0xd0\n\t"	/* 2: mov %eax, %ss */
 		     ".byte 0xff, 0x28\n\t"	/* 4: ljmp *(%rax) */
-		     ANNOTATE_RETPOLINE_SAFE
+		     ANNOTATE_RETPOLINE_SAFE "\n\t"
 		     ".byte 0xff, 0x18\n\t"	/* 6: lcall *(%rax) */
 		     "lretq\n\t"		/* 8: 2 bytes */
 		     "hlt\n\t"			/* 10 */
