@@ -235,6 +235,9 @@ static const char * const jumpless[] = {
 	"form_loope_second", "form_loopne", "form_loopne_second",
 };
 
+/* Those that load a system register, after which a detour calls no post handlers. */
+static const char * const system[] = { "form_clts", "form_mov_to_cr0", "form_mov_to_es" };
+
 /* Those on i386 that load a segment, each with its _second. */
 static const char * const jumpless_32[] = {
 	"form_lds", "form_les", "form_lfs", "form_mov_to_ds", "form_mov_to_es", "form_mov_to_fs",
@@ -264,6 +267,7 @@ static bool is_lfence_retpoline(const char *name)
 static bool may_be_jumpless(const struct mode *mode, const struct snippet *form)
 {
 	return (mode->post && form->target) || is_lfence_retpoline(form->name) ||
+	       (mode->post && match_string(system, ARRAY_SIZE(system), form->name) >= 0) ||
 	       (IS_ENABLED(CONFIG_X86_32) && loads_segment(form->name)) ||
 	       match_string(jumpless, ARRAY_SIZE(jumpless), form->name) >= 0;
 }
