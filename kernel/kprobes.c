@@ -449,7 +449,8 @@ static void kprobes_queue_clean_up(struct irq_work *work)
 	queue_work(system_unbound_wq, &clean_up_work);
 }
 
-static DEFINE_IRQ_WORK(clean_up_irq_work, kprobes_queue_clean_up);
+/* On PREEMPT_RT a thread runs others, which is parked before its CPU goes off line. */
+static struct irq_work clean_up_irq_work = IRQ_WORK_INIT_HARD(kprobes_queue_clean_up);
 
 /* kprobes_clean_up_later() - Let a worker call kprobes_clean_up(). Any context. */
 void __kprobes kprobes_clean_up_later(void)

@@ -69,7 +69,7 @@ static void kretprobe_start_work(struct irq_work *work)
 	mod_delayed_work(system_unbound_wq, &kretprobe_work, 0);
 }
 
-static DEFINE_IRQ_WORK(kretprobe_irq_work, kretprobe_start_work);
+static struct irq_work kretprobe_irq_work = IRQ_WORK_INIT_HARD(kretprobe_start_work);
 
 /* kretprobe_pools_look() - Let the work look at the pools that are queued. Any context. */
 void __kprobes kretprobe_pools_look(void)

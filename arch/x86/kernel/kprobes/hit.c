@@ -182,7 +182,7 @@ noinstr bool kprobe_run_post_handlers(struct kprobe *kp, struct pt_regs *regs)
 /* For a post handler that was set after registration there may be no copy yet, or a jump soon. */
 static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (unlikely(!READ_ONCE(site_of(kp)->has_post)))
+	if (unlikely(!READ_ONCE(site_of(kp)->has_post) || kp->ainsn.run == INSN_RUN_BOOST))
 		kprobe_prepare_post_later(kp);
 	if (unlikely(kp->ainsn.run == INSN_RUN_BOOST)) {
 		kprobe_run_without_trap(kp, regs, false);
@@ -284,7 +284,7 @@ static __always_inline void kprobe_complete_copy(struct kprobe *kp, struct pt_re
 static noinline noinstr void kprobe_complete_copy_unwatched(struct pt_regs *regs)
 {
 	/* The instruction may have raised the level: a hit in a tracepoint is none from above. */
-	raw_cpu_write(kprobe_context, raw_cpu_read(pcpu_hot.preempt_count));
+	raw_cpu_write(kprobe_context, raw_cpu_read(__preempt_count));
 	ct_nmi_enter();
 	kprobe_complete_copy(kprobe_running(), regs, false);
 	ct_nmi_exit();

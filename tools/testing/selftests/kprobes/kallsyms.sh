@@ -50,9 +50,9 @@ else
 fi
 
 set -- "a page is freed without memory"
-reason=$(no_failslab slot_free)
+reason=$(no_failslab free_insn_slot)
 if [ -z "$reason" ]; then
-	fail_allocations_of slot_free -1
+	fail_allocations_of free_insn_slot -1
 	check "$1" a_page_is_freed
 	fail_no_allocations
 else
