@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the tools that measure a guest share."""
+import os
 import re
 import subprocess
 import sys
