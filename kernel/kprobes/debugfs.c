@@ -134,7 +134,9 @@ static void kprobe_list_show(struct seq_file *m, struct kprobe_site *site)
 	struct kprobe_shown shown;
 
 	kprobe_site_symbol(site, addr, symbol);
-	for (unsigned int n = 0; !seq_has_overflowed(m) && kprobe_copy_shown(&shown, site, n); n++) {
+	for (unsigned int n = 0; kprobe_copy_shown(&shown, site, n); n++) {
+		if (seq_has_overflowed(m))
+			return;
 		seq_printf(m, "%px  %c  %s ", addr, shown.type, symbol);
 		if (shown.flags & KPROBE_FLAG_GONE)
 			seq_puts(m, "[GONE]");
@@ -271,7 +273,9 @@ static void kprobe_site_show_probes(struct seq_file *m, const struct kprobe_site
 {
 	struct kprobe_shown shown;
 
-	for (unsigned int n = 0; !seq_has_overflowed(m) && kprobe_copy_shown(&shown, site, n); n++) {
+	for (unsigned int n = 0; kprobe_copy_shown(&shown, site, n); n++) {
+		if (seq_has_overflowed(m))
+			return;
 		if (n)
 			seq_putc(m, ',');
 		if (shown.handler)

@@ -490,7 +490,7 @@ void kprobe_unoptimize_around(struct list_head *batch)
 
 	list_for_each_entry(site, batch, batch) {
 		addr = site_addr(site);
-		other = kprobe_site_first_in(addr - min(addr, (unsigned long)MAX_OPTIMIZED_LENGTH), addr);
+		other = kprobe_site_first_in(addr - min(addr, MAX_OPTIMIZED_LENGTH + 0UL), addr);
 		for (; other; other = kprobe_site_next_in(other, addr)) {
 			if (!site_has_detour(other) ||
 			    !arch_within_optimized_kprobe(&other->op, site->kp.addr))

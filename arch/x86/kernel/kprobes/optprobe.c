@@ -72,7 +72,7 @@ __noendbr int __kprobes kprobe_detour_call(struct kprobe *kp, struct pt_regs *re
 
 	/* @kp is not used any more, which saves an instruction. Values may be old ones. */
 	if (unlikely(data_race(called->post_handler)) &&
-	    !data_race(site_of(kprobe_running())->has_post))
+	    !data_race(site_of(kprobe_running())->has_post)) /* an old one */
 		return kprobe_pre_handlers(kprobe_running(), regs);
 	return kprobe_call_pre_handler(called, regs);
 }
@@ -206,8 +206,8 @@ static int read_displaced_text(u8 *code, unsigned long addr, unsigned int jump_s
 	size = min(function_size - offset, (unsigned long)DISPLACED_MAX);
 	kprobe_read_text(code, addr, size);
 	size = kprobe_displaced_size(code, size, jump_size,
-			      cpu_feature_enabled(X86_FEATURE_INDIRECT_THUNK_ITS),
-			      cpu_feature_enabled(X86_FEATURE_RETPOLINE_LFENCE));
+				     cpu_feature_enabled(X86_FEATURE_INDIRECT_THUNK_ITS),
+				     cpu_feature_enabled(X86_FEATURE_RETPOLINE_LFENCE));
 	if (size == -ENODATA)
 		return -ERANGE;
 	if (size < 0)

@@ -367,7 +367,8 @@ notrace unsigned int kprobe_displaced_origin(const u8 *code, unsigned int size,
 			break;
 		copied = displaced_copy_size(&insn);
 		if (offset < copied) {
-			called = is_call_class(kprobe_insn_class(&insn)) && offset >= CALL_INSN_SIZE;
+			called = is_call_class(kprobe_insn_class(&insn)) &&
+				 offset >= CALL_INSN_SIZE;
 			*pushed = called ? sizeof(long) : 0;
 			return pos;
 		}

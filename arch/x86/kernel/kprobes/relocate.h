@@ -34,7 +34,8 @@ static inline bool displaced_is_branch(const struct insn *insn)
 	return class == INSN_JCC || is_call_class(class) || is_jump_class(class);
 }
 
-int kprobe_displaced_size(const u8 *code, size_t len, unsigned int jump_size, bool its, bool lfence);
+int kprobe_displaced_size(const u8 *code, size_t len, unsigned int jump_size, bool its,
+			  bool lfence);
 bool kprobe_displaced_needs_place(const struct insn *insn, bool its, bool lfence);
 int kprobe_relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
 			      unsigned long to);
