@@ -142,7 +142,7 @@ static struct kprobe_text core_text = {
 	.complete	= true,
 };
 
-/* Those of modules, by address. kprobe_mutex. */
+/* The texts of modules, by address. kprobe_mutex. */
 static struct maple_tree texts = MTREE_INIT(texts, 0);
 
 /* kprobe_text_add() - Let text of a module, from @start to @end, be known; returns 0, or -ENOMEM */
