@@ -120,10 +120,20 @@ static u64 queue_irq_work(u64 arg)
 	return arg;
 }
 
+/* Newer kernels inline llist_add_batch(). */
+static const char *probed_release(void)
+{
+	struct kprobe kp = { .symbol_name = "llist_add_batch" };
+	int err = register_kprobe(&kp);
+
+	unregister_kprobe(&kp);
+	return err ? "queue_work_on" : "llist_add_batch";
+}
+
 /* Return probes of these functions neither recurse without end nor miss calls. */
 static void release_of_instances_is_probed(struct kunit *test)
 {
-	static const char * const symbols[] = { "llist_add_batch", "irq_work_queue" };
+	const char * const symbols[] = { probed_release(), "irq_work_queue" };
 	struct kretprobe *r = kpt_return_probe('r', HOST->symbol);
 
 	prepare_owned(test, symbols);

@@ -38,7 +38,7 @@ struct unwatched {
 
 static const struct unwatched unwatched[] = {
 	{ "fpu__init_cpu", true },
-	{ "idle_task_exit", false },
+	{ "smp_call_function_single", false },
 };
 
 KUNIT_ARRAY_PARAM_DESC(unwatched, unwatched, symbol);
@@ -48,7 +48,7 @@ static unsigned long cpu;
 
 static int linger_unwatched(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (raw_smp_processor_id() != cpu || READ_ONCE(entered))
+	if (raw_smp_processor_id() != cpu || cpu_online(cpu) || READ_ONCE(entered))
 		return 0;
 	WRITE_ONCE(entered, true);
 	mdelay(HANDLER_TIME);
@@ -133,7 +133,7 @@ static bool is_ready_for_post_handlers(const struct kprobe *kp)
 /* The dying CPU runs no irq_work any more when it finds the handler. */
 static void other_cpu_prepares_for_late_post_handler(struct kunit *test)
 {
-	struct kprobe *b = kpt_probe('b', "idle_task_exit");
+	struct kprobe *b = kpt_probe('b', "cpuhp_report_idle_dead");
 	unsigned long end;
 
 	cpu = cpumask_last(cpu_online_mask);
@@ -141,7 +141,7 @@ static void other_cpu_prepares_for_late_post_handler(struct kunit *test)
 		kunit_skip(test, "needs two CPUs");
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_put_online, (void *)cpu), 0);
 	entered = true;
-	register_pair(test, "idle_task_exit", false);
+	register_pair(test, "cpuhp_report_idle_dead", false);
 	WRITE_ONCE(b->post_handler, kpt_post_handler);
 	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
 	end = jiffies + PATIENCE / 4;

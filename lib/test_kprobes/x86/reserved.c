@@ -29,7 +29,7 @@ struct reserved_insn {
 };
 
 static const struct reserved_insn reserved_insns[] = {
-	{ "warning", "refcount_warn_saturate", { 0x0f, 0x0b }, 2, IS_ENABLED(CONFIG_BUG) },
+	{ "warning", "__put_task_struct", { 0x0f, 0x0b }, 2, IS_ENABLED(CONFIG_BUG) },
 	{ "jump label", "kfree", { BYTES_NOP5 }, 5,
 	  IS_ENABLED(CONFIG_JUMP_LABEL) && IS_ENABLED(CONFIG_TRACEPOINTS) },
 	/* Of might_sleep(). It may be any instruction, but nothing else there is reserved. */
