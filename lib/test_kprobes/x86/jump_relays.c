@@ -280,7 +280,7 @@ static void relay_is_in_reach(struct kunit *test)
 #define PADDED_UP_TO(name, symbol)					\
 	KPT_ASM_FUNCTION(name, TAKE_ARG FILL(__stringify(AROUND)) PROBED_AT_1 \
 			 LEAD_TO_2 RETURN "int3\n" FILL("21")		\
-			 #symbol ":\n" FILL(__stringify(AROUND)) RETURN)
+			 #symbol ":\n" FILL(__stringify(AROUND)) "int3\n")
 
 PADDED_UP_TO(kprobes_test_before_function, kprobes_test_padded_function);
 PADDED_UP_TO(kprobes_test_before_prefix, __pfx_kprobes_test_padded_function);

@@ -231,8 +231,10 @@ RELAYED("symbol", "cmp $7, %ecx\n je kprobes_test_inner_symbol", PROBED,
 #define NEVER(insn)	"cmp $7, %ecx\n jne 3f\n" insn "\n int3\n 3:\n"
 
 REFUSED("jump_table",
-	".pushsection .rodata\n .balign 4\n 4: .long 1f - 4b\n .popsection\n"
-	NEVER("push " BX "\n" MOV_S32 " " AT("4b") ", " TEMP "\n" INDIRECT "jmp *" TEMP),
+	".pushsection .rodata\n .balign 4\n"
+	".type kprobes_test_offset, @object\n .size kprobes_test_offset, 4\n"
+	"kprobes_test_offset: .long 1f - kprobes_test_offset\n .popsection\n"
+	NEVER("push " BX "\n" MOV_S32 " " AT("kprobes_test_offset") ", " TEMP "\n" INDIRECT "jmp *" TEMP),
 	PROBED,
 	ANNOTATE_NOENDBR "\n" FOLLOWING RETURN UNVALIDATED);
 #ifdef CONFIG_MITIGATION_RETPOLINE

@@ -79,7 +79,7 @@ SNIPPET("store", "", "mov %rdx, 8(%rsi)", "");
 SNIPPET("load", "", "mov (%rsi, %rcx, 8), %rax", "");
 SNIPPET("cmov", "", "cmovz %rdx, %rax", "");
 SNIPPET("rep_stos", "lea (%rsi), %rdi", "rep stosb", "");
-SNIPPET("lea_rip", "", "lea 0x40(%rip), %rax", "");
+SNIPPET("lea_rip", "", "lea 880b(%rip), %rax", "");
 SNIPPET("load_rip", "", "mov kprobes_test_cell(%rip), %rax", "");
 SNIPPET("compare_rip", "", "cmpl $0x55667788, kprobes_test_cell(%rip)", "");
 SNIPPET("push_sp", "", "push %rsp", "pop %rax\n sub %rsp, %rax");

@@ -31,6 +31,7 @@
 #endif
 	pop	%_ASM_BX
 	pop	%_ASM_BP
+	UNWIND_HINT_FUNC
 	RET
 .endm
 
