@@ -11,6 +11,7 @@
 #include <linux/err.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/fs_struct.h>
 #include <linux/jiffies.h>
 #include <linux/mman.h>
 #include <linux/string.h>
@@ -55,8 +56,10 @@ static void close_file(void *file)
 
 static struct file *open_file(struct kunit *test, const char *name, int flags)
 {
-	struct file *file = filp_open(name, flags, 0);
+	struct file *file;
 
+	scoped_with_init_fs()
+		file = filp_open(name, flags, 0);
 	KUNIT_ASSERT_FALSE_MSG(test, IS_ERR(file), "%s: %pe", name, file);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, close_file, file), 0);
 	return file;

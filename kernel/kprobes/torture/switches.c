@@ -5,6 +5,7 @@
 #include <linux/err.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/fs_struct.h>
 #include <linux/kernel.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -48,9 +49,18 @@ static void switch_all_probes(bool arm)
 
 static const char sysctl[] = "/proc/sys/debug/kprobes-optimization";
 
+static struct file *open_sysctl(int flags)
+{
+	struct file *file;
+
+	scoped_with_init_fs()
+		file = filp_open(sysctl, flags, 0);
+	return file;
+}
+
 static bool read_sysctl(void)
 {
-	struct file *file __free(fput) = filp_open(sysctl, O_RDONLY, 0);
+	struct file *file __free(fput) = open_sysctl(O_RDONLY);
 	char digit = '0';
 	loff_t pos = 0;
 	ssize_t n;
@@ -64,7 +74,7 @@ static bool read_sysctl(void)
 
 static void permit_jumps(bool permit)
 {
-	struct file *file __free(fput) = filp_open(sysctl, O_WRONLY, 0);
+	struct file *file __free(fput) = open_sysctl(O_WRONLY);
 	loff_t pos = 0;
 	ssize_t n;
 

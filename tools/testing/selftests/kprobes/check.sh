@@ -36,7 +36,7 @@ find_insns() {
 	insns=
 	others=
 	for offset in $(seq 5 64); do
-		ask "do_rmdir+$offset"
+		ask "$rmdir+$offset"
 		case $(field result) in
 		0) insns="$insns $offset" ;;
 		-EILSEQ) others="$others $offset" ;;
@@ -50,28 +50,28 @@ find_insns() {
 
 events_agree() {
 	for offset in $insns; do
-		add_event "p:kprobes/at do_rmdir+$offset" || return
+		add_event "p:kprobes/at $rmdir+$offset" || return
 		remove_events
 	done
 	for offset in $others; do
-		! add_event "p:kprobes/at do_rmdir+$offset" 2>"$output.error" || return
+		! add_event "p:kprobes/at $rmdir+$offset" 2>"$output.error" || return
 		grep "Invalid or incomplete multibyte" "$output.error" || return
 	done
 }
 
 neighbours_are_insns() {
 	for offset in $others; do
-		ask "do_rmdir+$offset"
+		ask "$rmdir+$offset"
 		neighbours=$(field insns)
 		[ "$(echo "$neighbours" | wc -w)" = 2 ] || return
 		for neighbour in $neighbours; do
-			answers "do_rmdir$neighbour" result 0 || return
+			answers "$rmdir$neighbour" result 0 || return
 		done
 	done
 }
 
 first_insn_is_named() {
-	is_refused do_rmdir+1 EILSEQ "not at the start of an instruction" || return
+	is_refused $rmdir+1 EILSEQ "not at the start of an instruction" || return
 	neighbours=$(field insns)
 	[ "${neighbours%% *}" = +0x0 ]
 }
@@ -101,7 +101,7 @@ jumps_are_as_told() {
 	jumps=0
 	all_sites_are_freed || return
 	for offset in $(echo "$insns" | cut -d ' ' -f 2-9); do
-		place=do_rmdir+$offset
+		place=$rmdir+$offset
 		ask $place
 		told="$(field hit) $(field no_jump)"
 		add_event "p:kprobes/at $place"
@@ -156,7 +156,7 @@ users_are_named() {
 }
 
 bad_places_are_refused() {
-	for place in "" + +5 do_rmdir+ do_rmdir+x do_rmdir+0x100000000 "x do_rmdir" "r +5"; do
+	for place in "" + +5 $rmdir+ $rmdir+x $rmdir+0x100000000 "x $rmdir" "r +5"; do
 		! ask "$place" 2>"$output.error" || { echo "'$place' is accepted"; return 1; }
 		grep "Invalid argument" "$output.error" || return
 	done
@@ -170,17 +170,17 @@ bad_places_are_refused() {
 # Of two who ask, each is answered what that one asked. An open file answers once.
 each_is_answered() {
 	exec 3<>$kprobes/check 4<>$kprobes/check
-	echo do_rmdir >&3
+	echo $rmdir >&3
 	echo no_such_symbol >&4
 	! echo kernel_clone | cat 2>"$output.error" >&3 &&
 		grep "Device or resource busy" "$output.error" &&
-		grep "^symbol: do_rmdir+" <&3 && grep -x "result: -ENOENT" <&4
+		grep "^symbol: $rmdir+" <&3 && grep -x "result: -ENOENT" <&4
 }
 
 # Other types of probes are only at entries.
 types_are_known() {	# LETTER TYPE
-	answers "$1 do_rmdir" result 0 hit $entry_kind &&
-		is_refused "$1 do_rmdir+$insn" EINVAL "$2 probes are at functions' entries" &&
+	answers "$1 $rmdir" result 0 hit $entry_kind &&
+		is_refused "$1 $rmdir+$insn" EINVAL "$2 probes are at functions' entries" &&
 		is_refused "$1 no_such_symbol" ENOENT "no such symbol"
 }
 
@@ -188,41 +188,41 @@ types_are_known() {	# LETTER TYPE
 addresses_are_hidden() {
 	restrict=/proc/sys/kernel/kptr_restrict
 	set_until_exit 2 $restrict || return
-	ask do_rmdir
-	! ask_check "0x$do_rmdir" 2>"$output.error" || return
+	ask $rmdir
+	! ask_check "0x$rmdir_address" 2>"$output.error" || return
 	cat "$output.error" "$output.check"
 	grep "not permitted" "$output.error" && [ $(($(field address))) = 0 ] || return
 	echo 1 >$restrict
-	ask "0x$do_rmdir" && grep "^address: 0x0*[1-9a-f]" "$output.check"
+	ask "0x$rmdir_address" && grep "^address: 0x0*[1-9a-f]" "$output.check"
 }
 
-do_rmdir=$(symbol_address do_rmdir)
+rmdir_address=$(symbol_address $rmdir)
 entry_kind=$(kind_at_entry)
 plan 36
 check "nothing was asked" is_empty $kprobes/check
-check "a function's entry is hit by ftrace" answers do_rmdir result 0 hit $entry_kind entry yes \
+check "a function's entry is hit by ftrace" answers $rmdir result 0 hit $entry_kind entry yes \
 	reason "" insns ""
-check "an address is a place" answers "0x$do_rmdir" result 0 hit $entry_kind entry yes
-ask do_rmdir
+check "an address is a place" answers "0x$rmdir_address" result 0 hit $entry_kind entry yes
+ask $rmdir
 check "and so is one that was shown" answers "$(field address)" result 0 entry yes
 check "the instructions of a function are found" find_insns
-check "an instruction inside is not an entry" answers "do_rmdir+$insn" result 0 entry no
-check "an address inside of one is refused" is_refused "do_rmdir+$other" EILSEQ \
+check "an instruction inside is not an entry" answers "$rmdir+$insn" result 0 entry no
+check "an address inside of one is refused" is_refused "$rmdir+$other" EILSEQ \
 	"not at the start of an instruction"
 check "its neighbours are named" neighbours_are_insns
 check "also those of one inside the function's first instruction" first_insn_is_named
 check "kprobe events agree" events_agree
-check "a plain probe is the default" answers "k do_rmdir+$insn" result 0 entry no
+check "a plain probe is the default" answers "k $rmdir+$insn" result 0 entry no
 if has_config KRETPROBES; then
 	check "it can be asked about return probes" types_are_known r return
 else
-	check "there are no return probes" is_refused "r do_rmdir" EOPNOTSUPP \
+	check "there are no return probes" is_refused "r $rmdir" EOPNOTSUPP \
 		"the kernel has no return probes"
 fi
 if has_config JPROBES; then
 	check "and about jumper probes" types_are_known j jumper
 else
-	check "there are no jumper probes" is_refused "j do_rmdir" EOPNOTSUPP \
+	check "there are no jumper probes" is_refused "j $rmdir" EOPNOTSUPP \
 		"the kernel has no jumper probes"
 fi
 check "each open file has its own answer" each_is_answered
@@ -230,7 +230,7 @@ if [ -e $knob ]; then
 	check "there are jumps as told" jumps_are_as_told
 	echo 0 >$knob
 	check "if they are switched off, it says so" \
-		answers "do_rmdir+$insn" hit breakpoint no_jump disabled
+		answers "$rmdir+$insn" hit breakpoint no_jump disabled
 	echo 1 >$knob
 else
 	skip "no CONFIG_OPTPROBES" "there are jumps as told" "if they are switched off, it says so"

@@ -15,6 +15,7 @@ first_injectable() {	# PATTERN
 
 mkdir=$(first_injectable '__[a-z0-9]*_sys_mkdir')
 rmdir=$(first_injectable '__[a-z0-9]*_sys_rmdir')
+inner=$(first_symbol do_mkdirat filename_mkdirat)
 [ -n "$mkdir$rmdir" ] || skip_all "no errors can be injected into mkdir()"
 
 inject() {	# FUNCTION, !FUNCTION to stop, or nothing to stop all
@@ -118,11 +119,10 @@ fi
 # Callers, in the stack trace that the handler takes
 
 set -- "require-start: an allocation in mkdir() fails" "require-start: other allocations succeed"
-if [ -e $fail/require-start ] && [ "$(first_injectable should_failslab)" ] &&
-		[ "$(symbol_address do_mkdirat)" ]; then
+if [ -e $fail/require-start ] && [ "$(first_injectable should_failslab)" ]; then
 	inject "!$mkdir"
-	set_attribute require-start "0x$(symbol_address do_mkdirat)"
-	set_attribute require-end "0x$(symbol_end do_mkdirat)"
+	set_attribute require-start "0x$(symbol_address $inner)"
+	set_attribute require-end "0x$(symbol_end $inner)"
 	inject should_failslab
 	set_error should_failslab -12
 	check "$1" fails_with "Cannot allocate memory" mkdir "$place/y"
@@ -133,7 +133,7 @@ if [ -e $fail/require-start ] && [ "$(first_injectable should_failslab)" ] &&
 	inject "$mkdir"
 	set_error "$mkdir" -122
 else
-	skip "no attribute require-start, or no should_failslab() or do_mkdirat()" "$@"
+	skip "no attribute require-start, or no should_failslab()" "$@"
 fi
 
 # Other probes
@@ -149,7 +149,7 @@ set -- "an event is added after the injection" "an event is added to a function 
 if [ -e $tracing/kprobe_events ] && [ -z "$(cat $tracing/kprobe_events)" ]; then
 	on_exit remove_events
 	check "$1" add_event "p:kprobes/mkdir $mkdir"
-	check "$2" add_event 'p:kprobes/inside do_mkdirat'
+	check "$2" add_event "p:kprobes/inside $inner"
 	enable_event mkdir 1
 	enable_event inside 1
 	check "$3" fails_with "Disk quota" mkdir "$place/x"

@@ -43,7 +43,7 @@ all_hits() {
 # What a failed command must not change. One call hits all probes that are armed.
 state() {
 	before=$(all_hits)
-	call_do_rmdir
+	call_rmdir
 	echo "hits $before, then $(all_hits)" | tr '\n' ' ' |
 		awk '{ sub(",", ""); printf "hit %d %d %d", $6 - $2, $7 - $3, $8 - $4 }'
 	[ ! -e $knob ] || printf ', knob %s, jumps %s' "$(cat $knob)" "$(count_optimized_at_rest)"
@@ -105,11 +105,11 @@ jumps_off() { write_to $knob 0; }
 remove_one() { write_to $tracing/kprobe_events '-:kprobes/one'; }
 
 plan 20
-check "an event at the function's entry" add_event 'p:kprobes/enters do_rmdir'
-check "one inside the function" add_event_inside inside do_rmdir
+check "an event at the function's entry" add_event "p:kprobes/enters $rmdir"
+check "one inside the function" add_event_inside inside $rmdir
 if has_config KRETPROBES; then
 	returns=returns
-	check "one at its return" add_event 'r:kprobes/returns do_rmdir'
+	check "one at its return" add_event "r:kprobes/returns $rmdir"
 else
 	returns=
 	skip "no CONFIG_KRETPROBES" "one at its return" "the event returns is enabled"
@@ -120,7 +120,7 @@ for event in enters inside $returns; do
 done
 check_each "an event is disabled" "enable_event inside 1" enable_event inside 0
 check_each "an event is added" remove_one write_to $tracing/kprobe_events \
-	'p:kprobes/one do_mkdirat'
+	"p:kprobes/one $(first_symbol do_mkdirat filename_mkdirat)"
 check_each "all probes are switched off" switch_on switch_off
 switch_off
 check_each "all probes are switched on" switch_off switch_on
@@ -130,7 +130,7 @@ if [ -e $knob ]; then
 else
 	skip "no CONFIG_OPTPROBES" "jumps become breakpoints"
 fi
-check_each "check is asked" : ask_in_this_task "k do_rmdir"
+check_each "check is asked" : ask_in_this_task "k $rmdir"
 for file in list blacklist stats sites refusals check; do
 	check_each "$file is read" : read_from $kprobes/$file
 done

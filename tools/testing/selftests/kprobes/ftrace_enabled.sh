@@ -9,14 +9,16 @@ sysctl=/proc/sys/kernel/ftrace_enabled
 use_events
 has_config KPROBES_ON_FTRACE || skip_all "no CONFIG_KPROBES_ON_FTRACE"
 on_exit "echo 1 >$sysctl"
+echo 0 2>/dev/null >$sysctl || skip_all "ftrace cannot be switched off"
+echo 1 >$sysctl
 
 switch_ftrace() {	# 0 or 1
 	echo "$1" >$sysctl
 }
 
-hits_of_call_are() {	# EVENT=HITS...: a call of do_rmdir() adds these numbers of hits
+hits_of_call_are() {	# EVENT=HITS...: a call of it adds these numbers of hits
 	cat $tracing/kprobe_profile >"$output.before"
-	call_do_rmdir
+	call_rmdir
 	bad=0
 	for expected; do
 		event=${expected%=*}
@@ -44,9 +46,9 @@ only_ftrace_is_off() {
 }
 
 if has_config KRETPROBES; then
-	returns="r:kprobes/returns do_rmdir"
+	returns="r:kprobes/returns $rmdir"
 else
-	returns="p:kprobes/returns do_rmdir"
+	returns="p:kprobes/returns $rmdir"
 fi
 
 plan 30
@@ -54,8 +56,8 @@ dmesg -c >/dev/null
 switch_ftrace 0
 switch_ftrace 1
 check_not "without probes the log does not mention it" log_says_off
-check "an event is added at the entry" add_event 'p:kprobes/entry do_rmdir'
-check "an event is added inside the function" add_event_inside inside do_rmdir
+check "an event is added at the entry" add_event "p:kprobes/entry $rmdir"
+check "an event is added inside the function" add_event_inside inside $rmdir
 check "an event is added at the return" add_event "$returns"
 check "an event is added to another function" add_event "p:kprobes/other set_fs_pwd"
 for event in entry inside returns other; do
@@ -69,12 +71,12 @@ if is_base; then
 	skip "the kprobes of Linux 6.12 do not" "$@"
 else
 	check "$1" log_says_off
-	check "$2" grep ' do_rmdir+.* kind=ftrace no_hit=ftrace_enabled ' $kprobes/sites
-	check "$3" answer_has do_rmdir "no_hit: ftrace_enabled"
+	check "$2" grep " $rmdir+.* kind=ftrace no_hit=ftrace_enabled " $kprobes/sites
+	check "$3" answer_has $rmdir "no_hit: ftrace_enabled"
 	check "$4" only_ftrace_is_off
 fi
 check "only the event inside is hit" hits_of_call_are entry=0 inside=1 returns=0
-check "an event is added with ftrace off" add_event 'p:kprobes/late do_rmdir'
+check "an event is added with ftrace off" add_event "p:kprobes/late $rmdir"
 check "an event is enabled with ftrace off" enable_event late 1
 check "an event is disabled with ftrace off" enable_event other 0
 check "still only the event inside is hit" hits_of_call_are entry=0 inside=1 returns=0 late=0
@@ -103,7 +105,7 @@ fi
 remove_events
 check_no_probe_is_left
 check_not "ftrace calls no handler" \
-	grep -w 'do_rmdir\|set_fs_pwd\|do_nanosleep' $tracing/enabled_functions
+	grep -w "$rmdir\|set_fs_pwd\|do_nanosleep" $tracing/enabled_functions
 
 check "soon ftrace has no user" within 10 anchor_is_not_traced
 
@@ -124,10 +126,10 @@ enable_event second 0
 check "$2" remove_events
 sleep 2	# their user leaves, too
 switch_ftrace 1
-add_event 'p:kprobes/entry do_rmdir'
+add_event "p:kprobes/entry $rmdir"
 enable_event entry 1
 remove_events
 check "$3" within 10 anchor_is_not_traced
-add_event 'p:kprobes/entry do_rmdir'
+add_event "p:kprobes/entry $rmdir"
 check "$4" enable_event entry 1
 check "$5" hits_of_call_are entry=1

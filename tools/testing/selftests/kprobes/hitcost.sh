@@ -38,7 +38,7 @@ cost_of_asking() {	# PLACE inside of an instruction
 padded=0
 [ "$(uname -m)" != x86_64 ] || padded=1
 compare_padding() {
-	function=$(cost_of_asking do_rmdir+1) &&
+	function=$(cost_of_asking $rmdir+1) &&
 		padding=$(cost_of_asking __entry_text_end+0x80000) &&
 		echo "padding $((padding - function))"
 }

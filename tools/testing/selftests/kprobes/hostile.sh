@@ -146,7 +146,7 @@ done
 check "lines of any length are refused" long_lines_are_refused
 set -- "there is a slot" "perf events are refused, also at slots"
 if [ -e /sys/bus/event_source/devices/kprobe/type ]; then
-	add_event_inside slot do_rmdir
+	add_event_inside slot $rmdir
 	enable_event slot 1
 	check "$1" there_is_a_slot
 	# shellcheck disable=SC2046	# words

@@ -40,6 +40,7 @@ check "the page is freed after the event was removed" page_is_freed
 
 set -- "without memory for a page there is no event" "nor a probe"
 reason=$(no_failslab alloc_insn_page)
+! has_config ARCH_HAS_EXECMEM_ROX || reason="the kernel has a cache of executable pages"
 if [ -z "$reason" ]; then
 	fail_allocations_of alloc_insn_page -1
 	check_error "$1" "Cannot allocate memory" add_event "p:kprobes/slot $place"

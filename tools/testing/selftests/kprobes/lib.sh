@@ -171,6 +171,12 @@ symbol_address() {	# SYMBOL
 	awk -v symbol="$1" '$3 == symbol { print $1; exit }' /proc/kallsyms
 }
 
+first_symbol() {	# SYMBOL...: the first one that the kernel has
+	for symbol; do
+		[ -z "$(symbol_address "$symbol")" ] || { echo "$symbol"; return; }
+	done
+}
+
 symbol_end() {	# SYMBOL: the address of the next symbol
 	awk -v symbol="$1" 'start && $1 != start { print $1; exit }
 		$3 == symbol { start = $1 }' /proc/kallsyms
@@ -336,7 +342,10 @@ fork_three_times() {	# or more often
 	/bin/true
 }
 
-call_do_rmdir() {
+# What rmdir() calls: its name depends on the kernel.
+rmdir=$(first_symbol do_rmdir filename_rmdir)
+
+call_rmdir() {
 	! rmdir /no-such-directory 2>/dev/null
 }
 

@@ -12,11 +12,11 @@ on_exit 'modprobe -r kprobe_manual 2>/dev/null'
 export LC_ALL=C PERF_PAGER=cat
 
 # An example is a paragraph, indented by two spaces, whose first line is a command: a line
-# after "# ". Write each to a file of its own.
-awk -v output="$output.block" '
+# after "# ". Write each to a file of its own, with the name that a function has in this kernel.
+sed "s/\<do_rmdir\>/$rmdir/" "$manual" | awk -v output="$output.block" '
 	/^  # / && !inside { n++; inside = 1 }
 	!/^  / { inside = 0 }
-	inside { print substr($0, 3) >(output sprintf("%02d", n)) }' "$manual"
+	inside { print substr($0, 3) >(output sprintf("%02d", n)) }'
 
 # Addresses, times and tasks differ; small numbers are counts and results.
 without_numbers() {

@@ -25,14 +25,14 @@ is_hit_once() {	# EVENT
 read_texts() {	# FUNCTION...: those that forget
 	load_sample && add_event_inside inside "$sample:$(sample_thread_function)" || return
 	address=$(cut -d ' ' -f 1 $kprobes/list)
-	for function in do_rmdir "$@"; do
+	for function in $rmdir "$@"; do
 		add_event "p:kprobes/$function $function text=@0x$address:x8" &&
 			enable_event "$function" 1 || return
 	done
-	call_do_rmdir
+	call_rmdir
 	enable_event inside 1 || return
 	count_optimized_at_rest
-	call_do_rmdir
+	call_rmdir
 	unload_sample || return
 	sed -n 's/.*: \([a-z_]*\): (.* text=/\1 /p' $tracing/trace >"$output.texts"
 }
@@ -45,10 +45,10 @@ text_is_restored_before_it_is_forgotten() {
 	remove_events
 	cat "$output.texts"
 	# Each of the functions is called once.
-	awk -v forgetters=$# '
+	awk -v forgetters=$# -v rmdir="$rmdir" '
 		NR == 1 { text = $2; next }
 		($2 == text) == (NR == 2) { wrong = 1 }
-		NR > 2 { wrong += seen[$1]++ || $1 == "do_rmdir" }
+		NR > 2 { wrong += seen[$1]++ || $1 == rmdir }
 		END { exit wrong || NR != 2 + forgetters }' "$output.texts"
 }
 

@@ -158,6 +158,6 @@ rmdir "$output.d" 2>/dev/null
 syscall=__x64_sys_rmdir
 [ "$(uname -m)" = x86_64 ] || syscall=__ia32_sys_rmdir
 check "the stack traces have the callers" \
-	stacks_have vfs_rmdir $(caller_at_entry do_rmdir) "$syscall"
+	stacks_have vfs_rmdir $(caller_at_entry $rmdir) "$syscall"
 enable_event stack 0
 echo '!stacktrace' >$tracing/events/kprobes/stack/trigger

@@ -36,12 +36,12 @@ refuse_event() {
 
 # The handler of the outer event calls the function.
 misses_nested_hits() {
-	add_event 'p:kprobes/outer do_rmdir word=+0($stack)' &&
+	add_event "p:kprobes/outer $rmdir word=+0(\$stack)" &&
 		add_event 'p:kprobes/nested copy_from_kernel_nofault' || return
 	enable_all_events 1
 	before=$(read_stat missed_nested)
-	call_do_rmdir
-	call_do_rmdir
+	call_rmdir
+	call_rmdir
 	enable_all_events 0
 	cat $kprobes/sites
 	[ "$(missed nested)" -ge 2 ] &&
@@ -56,16 +56,16 @@ entry_kind=$(kind_at_entry)
 plan 19
 check "without probes there is no site" all_sites_are_freed
 check "nor a line" is_empty $kprobes/sites
-add_event 'p:kprobes/one do_rmdir'
-add_event 'p:kprobes/two do_rmdir'
+add_event "p:kprobes/one $rmdir"
+add_event "p:kprobes/two $rmdir"
 add_event_inside inside kernel_clone
 check "the lines have their format" sites_have_format
 check "there is one for each site" [ "$(wc -l <$kprobes/sites)" = "$(read_stat sites)" ]
 both="kprobe_dispatcher(disabled),kprobe_dispatcher(disabled)"
 check "a site without enabled probes is disarmed" \
-	site_is do_rmdir "kind=disarmed $none handlers=$both"
+	site_is $rmdir "kind=disarmed $none handlers=$both"
 enable_all_events 1
-check "it is armed" site_is do_rmdir \
+check "it is armed" site_is $rmdir \
 	"kind=$entry_kind $none handlers=kprobe_dispatcher,kprobe_dispatcher"
 set -- "a probe is a jump" "the same without jumps"
 if [ -e $knob ]; then
@@ -79,7 +79,7 @@ else
 	skip "no CONFIG_OPTPROBES" "$@"
 fi
 enable_event one 0
-check "one of two probes is disabled" site_is do_rmdir \
+check "one of two probes is disabled" site_is $rmdir \
 	"kind=$entry_kind $none handlers=kprobe_dispatcher,kprobe_dispatcher(disabled)"
 remove_events
 check "hits in a handler are counted" misses_nested_hits
@@ -87,8 +87,8 @@ remove_events
 
 set -- "the probe of a module names it" "a module's refused probe is kept"
 if has_module kprobe_example; then
-	modprobe kprobe_example symbol=do_rmdir
-	check "$1" site_is do_rmdir \
+	modprobe kprobe_example symbol=$rmdir
+	check "$1" site_is $rmdir \
 		"kind=$entry_kind $none handlers=example_pre_handler [kprobe_example]"
 	modprobe -r kprobe_example
 	! modprobe kprobe_example symbol=no_such_symbol 2>/dev/null

@@ -23,13 +23,13 @@ if has_config KRETPROBES; then
 	kinds="$kinds returns bounded both"
 fi
 
-# Two calls of do_rmdir() add this number of hits to each event.
+# Two calls of it add this number of hits to each event.
 hits_of_two_calls_are() {	# NUMBER
 	for event in $kinds; do
 		total_hits "$event" >"$output.before.$event"
 	done
-	call_do_rmdir
-	call_do_rmdir
+	call_rmdir
+	call_rmdir
 	bad=0
 	for event in $kinds; do
 		more=$(($(total_hits "$event") - $(cat "$output.before.$event")))
@@ -40,16 +40,16 @@ hits_of_two_calls_are() {	# NUMBER
 }
 
 add_events_of_all_kinds() {
-	add_event 'p:kprobes/entry do_rmdir' &&
-	add_event 'p:kprobes/second do_rmdir' &&
-	add_event_inside inside do_rmdir &&
+	add_event "p:kprobes/entry $rmdir" &&
+	add_event "p:kprobes/second $rmdir" &&
+	add_event_inside inside $rmdir &&
 	# One event with two probes, one of which is hit.
-	add_event 'p:kprobes/several do_rmdir' &&
+	add_event "p:kprobes/several $rmdir" &&
 	add_event 'p:kprobes/several kernel_halt' || return
 	has_config KRETPROBES || return 0
-	add_event 'r:kprobes/returns do_rmdir ret=$retval:s32' &&
-	add_event 'r10:kprobes/bounded do_rmdir' &&
-	add_event 'r:kprobes/both do_rmdir' &&
+	add_event "r:kprobes/returns $rmdir ret=\$retval:s32" &&
+	add_event "r10:kprobes/bounded $rmdir" &&
+	add_event "r:kprobes/both $rmdir" &&
 	add_event 'r:kprobes/both kernel_halt'
 }
 

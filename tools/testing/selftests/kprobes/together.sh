@@ -11,7 +11,7 @@ has_config KRETPROBES || skip_all "no CONFIG_KRETPROBES"
 [ -z "$(cat $tracing/dynamic_events)" ] || skip_all "there are dynamic events already"
 use_events
 
-# do_rmdir() calls vfs_rmdir(), and that shmem_rmdir(), which fails in a tmpfs if the
+# It calls vfs_rmdir(), and that shmem_rmdir(), which fails in a tmpfs if the
 # directory is not empty.
 place=$output.place
 restore_tracing() {
@@ -107,9 +107,9 @@ check_order() {	# WAY...: enable these ways in this order
 	check "$order: the return probe has the return value" trace_has 'kretprobe: .*ret=-39'
 	check "$order: the fprobe has the return value" trace_has 'fprobe: .*ret=-39'
 	check "$order: the stack of a called function is true" \
-		stack_is_true inside shmem_rmdir $(caller_at_entry vfs_rmdir) do_rmdir
+		stack_is_true inside shmem_rmdir $(caller_at_entry vfs_rmdir) $rmdir
 	check "$order: the stack at its return is true" \
-		stack_is_true inner_return vfs_rmdir do_rmdir
+		stack_is_true inner_return vfs_rmdir $rmdir
 	for way; do
 		$way off
 		fail_rmdir
@@ -144,6 +144,6 @@ done
 echo >$tracing/trace
 fail_rmdir
 check "the trigger's stack in a called function is true" \
-	stack_is_true inside shmem_rmdir $(caller_at_entry vfs_rmdir) do_rmdir
-check "the trigger's stack at its return is true" stack_is_true inner_return vfs_rmdir do_rmdir
-check "the trigger's stack at the return is true" stack_is_true kretprobe do_rmdir
+	stack_is_true inside shmem_rmdir $(caller_at_entry vfs_rmdir) $rmdir
+check "the trigger's stack at its return is true" stack_is_true inner_return vfs_rmdir $rmdir
+check "the trigger's stack at the return is true" stack_is_true kretprobe $rmdir

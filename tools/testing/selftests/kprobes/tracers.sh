@@ -29,8 +29,8 @@ callees="trace_hwlat_callback trace_osnoise_callback osnoise_trace_irq_entry tra
 	lockdep_hardirqs_on_prepare"
 
 add_events() {
-	add_event 'p:kprobes/entry do_rmdir' && add_event_inside inside do_rmdir &&
-		add_event 'r:kprobes/returns do_rmdir' || return
+	add_event "p:kprobes/entry $rmdir" && add_event_inside inside $rmdir &&
+		add_event "r:kprobes/returns $rmdir" || return
 }
 
 # The kernel does not have all of them, and does not let all of them be probed. Events may not
@@ -68,8 +68,8 @@ profile() {
 
 two_calls_are_seen() {
 	profile >"$output.before"
-	call_do_rmdir
-	call_do_rmdir
+	call_rmdir
+	call_rmdir
 	profile >"$output.after"
 	cat "$output.before" "$output.after"
 	awk 'NR == FNR { hits[$1] = $2; missed[$1] = $3; next }
