@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The expected skips, failures and kernel warnings of each boot.
 
-The file has sections "[BOOT...]" for the boots of these names (build/log/BOOT.*;
-with the wildcards of fnmatch), each with one expectation a line:
+The file has sections "[BOOT...]" for the boots of these names (build/log/BOOT.*; with the
+wildcards of fnmatch), or "[BASE/BOOT...]" for those of one kernel, each with one expectation a
+line:
 
     skip NAME # REASON      the test is skipped
     skip * # REASON         tests are skipped, with exactly this reason
@@ -16,10 +17,12 @@ NAME is the test's name after the names of the enclosing tests, separated by sla
 A result that no expectation covers is an error, and so is an expectation, other than
 may-skip and may-warn, without its result.
 """
+import os
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+BASE = os.environ.get("BASE") or "6.12"
 FILE = Path(__file__).resolve().parents[1] / "guest/expected"
 SECTION = re.compile(r"\[(.+)\]")
 EXPECTATION = re.compile(r"(?:(skip|may-skip|xfail) (.+?)|may-warn (\S.*?)) # (\S.*)|(warnings?) (\S.*)")
@@ -39,7 +42,8 @@ class Expected:
         for number, line in enumerate(Path(file).read_text().split("\n"), 1):
             line = line.strip()
             if match := SECTION.fullmatch(line):
-                here = boot is None or any(fnmatchcase(boot, pattern) for pattern in match[1].split())
+                here = boot is None or any(fnmatchcase(name, pattern) for pattern in match[1].split()
+                                           for name in (boot, f"{BASE}/{boot}"))
                 continue
             if not line or line.startswith("#"):
                 continue
