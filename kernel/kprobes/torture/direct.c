@@ -25,6 +25,7 @@ unsigned long kt_direct_counts[TRAMPOLINES];
 
 asm("	.pushsection .text, \"ax\"\n"
 	"	.irp n, 0, 1\n"
+	"	.balign 16\n"		/* the lowest bit of an address is a flag of ftrace */
 	"	.type kt_direct_\\n, @function\n"
 	"	.globl kt_direct_\\n\n"
 	"kt_direct_\\n:\n"

@@ -9,7 +9,9 @@ now() {		# in nanoseconds
 
 # The addresses of all symbols in the kernel's text.
 all_functions() {
-	awk '$2 ~ /^[Tt]$/ && NF == 3 && $3 !~ /^__pfx_/ { print "0x" $1 }' /proc/kallsyms | sort -u
+	awk '$3 == "_stext" { text = 1 }
+		$3 == "_etext" { exit }
+		text && $2 ~ /^[Tt]$/ && $3 !~ /^__pfx_/ { print "0x" $1 }' /proc/kallsyms | sort -u
 }
 
 # Addresses of functions with an ftrace site, in an arbitrary but constant order.
