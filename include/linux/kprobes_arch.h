@@ -453,15 +453,6 @@ void arch_optimize_kprobes(struct list_head *oplist);
 void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_list);
 
 /**
- * arch_disarm_optimized_kprobes() - Restore the text where jumps are
- * @oplist: The sites, in address order. The call empties the list.
- * @done_list: The list to move them to.
- *
- * Optional, for an architecture that needs fewer steps than to write breakpoints first.
- */
-void arch_disarm_optimized_kprobes(struct list_head *oplist, struct list_head *done_list);
-
-/**
  * arch_remove_optimized_kprobe() - Free a site's detour, if it has one
  * @op: The site. No task is in the detour any more.
  *

@@ -105,7 +105,7 @@ static void disarm_sites(struct list_head *batch)
 
 	if (list_empty(batch))
 		return;
-	kprobe_disarm_jumps(batch);
+	kprobe_unoptimize(batch, true);
 	kprobe_ftrace_disarm_sites(batch);
 	sites_patch_breakpoints(batch, arch_disarm_kprobe, SITE_DISARMED);
 	sites_set_state(batch, SITE_DISARMED);
@@ -152,7 +152,7 @@ int kprobes_apply(struct list_head *batch, bool may_arm)
 		sites_set_state(&to_arm, SITE_ARMED);
 	}
 	disarm_sites(&to_disarm);
-	kprobe_unoptimize_unsuitable(batch);
+	kprobe_unoptimize(batch, false);
 	kprobe_ftrace_release_claims(batch);
 	list_splice(&to_disarm, batch);
 	list_splice(&to_arm, batch);

@@ -235,8 +235,7 @@ static inline int arch_prepare_kprobe_ftrace(struct kprobe *p)
 #ifdef CONFIG_OPTPROBES
 void kprobe_optimizer_consider(struct kprobe_site *site);
 void kprobe_optimizer_retry_near(const struct kprobe_site *site);
-void kprobe_disarm_jumps(struct list_head *batch);
-void kprobe_unoptimize_unsuitable(struct list_head *batch);
+void kprobe_unoptimize(struct list_head *batch, bool all);
 void kprobe_unoptimize_around(struct list_head *batch);
 void kprobe_optimizer_wait_bounded(void);
 void kprobe_optimizer_show_reasons(struct seq_file *m);
@@ -245,8 +244,7 @@ bool kprobe_try_jump(struct kprobe_site *site, const char **no_jump);
 #else
 static inline void kprobe_optimizer_consider(struct kprobe_site *site) { }
 static inline void kprobe_optimizer_retry_near(const struct kprobe_site *site) { }
-static inline void kprobe_disarm_jumps(struct list_head *batch) { }
-static inline void kprobe_unoptimize_unsuitable(struct list_head *batch) { }
+static inline void kprobe_unoptimize(struct list_head *batch, bool all) { }
 static inline void kprobe_unoptimize_around(struct list_head *batch) { }
 static inline void kprobe_optimizer_wait_bounded(void) { }
 static inline void kprobe_optimizer_show_reasons(struct seq_file *m) { }

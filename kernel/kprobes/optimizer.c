@@ -133,16 +133,6 @@ void __weak arch_use_detour(struct optimized_kprobe *op, bool use)
 {
 }
 
-void __weak arch_disarm_optimized_kprobes(struct list_head *oplist, struct list_head *done_list)
-{
-	struct optimized_kprobe *op;
-
-	arch_unoptimize_kprobes(oplist, done_list);
-	list_for_each_entry(op, done_list, list)
-		arch_disarm_kprobe(&op->kp);
-	arch_sync_kprobes();
-}
-
 /* Is another site armed in the bytes that a jump would displace? */
 static bool has_armed_neighbour(struct kprobe_site *site)
 {
@@ -396,33 +386,6 @@ static int kprobe_op_addr_cmp(void *unused, const struct list_head *a, const str
 	       op_addr(list_entry(b, struct optimized_kprobe, list));
 }
 
-/* Patch the text at jumps. Both lists link the sites by their @op.list. */
-static void sites_remove_jumps(struct list_head *jumps, struct list_head *done,
-			       void (*patch)(struct list_head *jumps, struct list_head *done))
-{
-	if (list_empty(jumps))
-		return;
-	list_sort(NULL, jumps, kprobe_op_addr_cmp);
-	guard(cpus_read_lock)();
-	guard(mutex)(&text_mutex);
-	patch(jumps, done);
-}
-
-/* The jumps are gone; breakpoints stop using the copies in the detours, too. */
-static void sites_leave_detours(struct list_head *ops, enum kprobe_site_state state)
-{
-	struct optimized_kprobe *op, *next;
-	struct kprobe_site *site;
-
-	list_for_each_entry_safe(op, next, ops, list) {
-		list_del_init(&op->list);
-		site = site_of_op(op);
-		arch_use_detour(op, false);
-		kprobe_site_change_flag(site, KPROBE_FLAG_OPTIMIZED, false);
-		kprobe_site_set_state(site, state);
-	}
-}
-
 /* Replace jumps by breakpoints, and cancel optimisations in progress. */
 static void unoptimize_ops(struct list_head *ops)
 {
@@ -432,46 +395,36 @@ static void unoptimize_ops(struct list_head *ops)
 	list_for_each_entry_safe(op, next, ops, list)
 		if (site_of_op(op)->state == SITE_JUMP)
 			list_move_tail(&op->list, &jumps);
-	sites_remove_jumps(&jumps, ops, arch_unoptimize_kprobes);
-	sites_leave_detours(ops, SITE_ARMED);
+	if (!list_empty(&jumps)) {
+		list_sort(NULL, &jumps, kprobe_op_addr_cmp);
+		guard(cpus_read_lock)();
+		guard(mutex)(&text_mutex);
+		arch_unoptimize_kprobes(&jumps, ops);
+	}
+	list_for_each_entry_safe(op, next, ops, list) {
+		list_del_init(&op->list);
+		/* Breakpoints stop using the copies in the detours, too. */
+		arch_use_detour(op, false);
+		kprobe_site_change_flag(site_of_op(op), KPROBE_FLAG_OPTIMIZED, false);
+		kprobe_site_set_state(site_of_op(op), SITE_ARMED);
+	}
 }
 
 /**
- * kprobe_disarm_jumps() - Restore the text where there are jumps, and cancel optimisations
- * @batch: The sites, linked by their @batch. Those with a jump become SITE_DISARMED.
- *
- * Context: Process context, kprobe_mutex held.
- */
-void kprobe_disarm_jumps(struct list_head *batch)
-{
-	struct kprobe_site *site;
-	LIST_HEAD(optimizing);
-	LIST_HEAD(jumps);
-	LIST_HEAD(done);
-
-	lockdep_assert_held(&kprobe_mutex);
-	list_for_each_entry(site, batch, batch)
-		if (site_has_detour(site))
-			list_add_tail(&site->op.list,
-				      site->state == SITE_JUMP ? &jumps : &optimizing);
-	sites_leave_detours(&optimizing, SITE_ARMED);
-	sites_remove_jumps(&jumps, &done, arch_disarm_optimized_kprobes);
-	sites_leave_detours(&done, SITE_DISARMED);
-}
-
-/**
- * kprobe_unoptimize_unsuitable() - Unoptimise sites whose detour no longer suits their probes
+ * kprobe_unoptimize() - Remove the jumps of sites
  * @batch: The sites.
+ * @all: False to keep the jumps whose detour suits the probes.
  *
  * Context: Process context, kprobe_mutex held.
  */
-void kprobe_unoptimize_unsuitable(struct list_head *batch)
+void kprobe_unoptimize(struct list_head *batch, bool all)
 {
 	struct kprobe_site *site;
 	LIST_HEAD(ops);
 
+	lockdep_assert_held(&kprobe_mutex);
 	list_for_each_entry(site, batch, batch)
-		if (site_has_detour(site) && !arch_detour_suits(&site->op))
+		if (site_has_detour(site) && (all || !arch_detour_suits(&site->op)))
 			list_move_tail(&site->op.list, &ops);
 	unoptimize_ops(&ops);
 }

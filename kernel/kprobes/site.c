@@ -360,7 +360,7 @@ static const u8 site_transitions[] = {
 	/* no task can reach the displaced text other than through the detour */
 	[SITE_OPTIMIZING] = BIT(SITE_JUMP) | BIT(SITE_ARMED),
 	/* the last enabled probe leaves, a neighbour is armed, the detour is unfit */
-	[SITE_JUMP]	= BIT(SITE_ARMED) | BIT(SITE_DISARMED),
+	[SITE_JUMP]	= BIT(SITE_ARMED),
 	/* a new probe arrives before the site is freed */
 	[SITE_DYING]	= BIT(SITE_ARMED) | BIT(SITE_DISARMED) | BIT(SITE_GONE),
 	[SITE_GONE]	= 0,
@@ -370,7 +370,7 @@ static const u8 site_transitions[] = {
  * kprobe_site_set_state() - Change a site's state; no other function does
  *
  *	DISARMED <-> ARMED
- *	ARMED -> OPTIMIZING -> JUMP -> ARMED, DISARMED
+ *	ARMED -> OPTIMIZING -> JUMP -> ARMED
  *	OPTIMIZING -> ARMED
  *	DISARMED -> DYING -> freed
  *	DYING -> ARMED, DISARMED

@@ -533,9 +533,7 @@ void arch_optimize_kprobes(struct list_head *oplist)
 	smp_text_poke_batch_finish();
 }
 
-/* Restore what jumps displace. If @stays, the first byte becomes a breakpoint. */
-static void kprobe_remove_jumps(struct list_head *oplist, struct list_head *done_list,
-				bool stays)
+void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_list)
 {
 	u8 jump[JMP32_INSN_SIZE], code[JMP32_INSN_SIZE];
 	struct optimized_kprobe *op, *next;
@@ -546,23 +544,12 @@ static void kprobe_remove_jumps(struct list_head *oplist, struct list_head *done
 	list_for_each_entry_safe(op, next, oplist, list) {
 		size = kprobe_make_jump(jump, op);
 		memcpy(code, op->optinsn.code, size);
-		if (stays)
-			code[0] = INT3_INSN_OPCODE;
+		code[0] = INT3_INSN_OPCODE;
 		smp_text_poke_batch_add(op->kp.addr, code, size, jump);
 		list_move_tail(&op->list, done_list);
 		cond_resched_tasks_rcu_qs();
 	}
 	smp_text_poke_batch_finish();
-}
-
-void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_list)
-{
-	kprobe_remove_jumps(oplist, done_list, true);
-}
-
-void arch_disarm_optimized_kprobes(struct list_head *oplist, struct list_head *done_list)
-{
-	kprobe_remove_jumps(oplist, done_list, false);
 }
 
 /* ----------------------------------------------------------------- faults */
