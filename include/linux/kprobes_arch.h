@@ -303,7 +303,7 @@ extern bool kprobe_ftrace_disabled;
 /**
  * struct optimized_kprobe - Site, for an architecture that can put a jump there
  * @kp:		The site.
- * @list:	Entry in the lists of sites passed to the architecture.
+ * @list:	Entry in a list of sites passed to the architecture, or of the optimiser.
  * @optinsn:	The architecture's data: its detour, the target of the jump.
  */
 struct optimized_kprobe {

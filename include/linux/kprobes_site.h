@@ -50,7 +50,6 @@ enum kprobe_site_state {
  *		kprobe_mutex.
  * @stale:	True if a probe has left, was disabled or got a post handler without
  *		kprobe_mutex: the site is for kprobes_clean_up().
- * @pending:	True if the optimiser is to look at it, perhaps once more. kprobe_mutex.
  * @unfit:	Why there is no jump: an error of arch_prepare_optimized_kprobe() or a
  *		value of optimizer.c; or 0. kprobe_mutex.
  * @state:	An enum kprobe_site_state. Written under kprobe_mutex by
@@ -61,8 +60,8 @@ enum kprobe_site_state {
  *		set after registration, and stays set.
  *		Its @list is the head of the probes, newest first: written under
  *		kprobe_mutex, read under RCU.
- * @op:		The view of architectures that can put a jump there: @kp, the detour,
- *		and @list for calls of them.
+ * @op:		The view of architectures that can put a jump there: @kp, the detour, and
+ *		@list, for their calls and for what the optimiser has to do. kprobe_mutex.
  * @batch:	Entry in the batch of a call. kprobe_mutex.
  * @ops:	The ftrace_ops with which the site is armed, or NULL. It does not change
  *		while the site is armed, and only its calls are hits. Written under
@@ -93,7 +92,6 @@ struct kprobe_site {
 	bool has_post;
 	bool claimed;
 	bool stale;
-	bool pending;
 	struct rb_node node;
 	union {
 		struct kprobe kp;

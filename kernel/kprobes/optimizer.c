@@ -51,15 +51,12 @@
 static struct {
 	/* The knob debug.kprobes-optimization. Written under kprobe_mutex; its sysctl reads it. */
 	int allowed;
-	/* True once the threads of RCU-tasks exist. kprobe_mutex. */
-	bool ready;
-	/* True if a site has become pending since optimizer_work began. kprobe_mutex. */
-	bool pending;
-	/* True if optimizer_work has found a site for which it must wait. No other uses it. */
-	bool must_wait;
+	/* Sites at which optimizer_work is to look when it begins, by @op.list. kprobe_mutex. */
+	struct list_head pending;
 	/*
-	 * True while optimizer_work is to look at sites, or does. Written under kprobe_mutex.
-	 * Who waits reads it without: a workqueue's lock, or that of @idle, is between.
+	 * True while optimizer_work is to look at sites, or does; and before the threads of
+	 * RCU-tasks exist. Written under kprobe_mutex. Who waits reads it without: a
+	 * workqueue's lock, or that of @idle, is between.
 	 */
 	bool busy;
 	/* Woken when busy may have become false. Has its own lock. */
@@ -68,6 +65,8 @@ static struct {
 	unsigned int retry_delay;
 } optimizer = {
 	.allowed	= 1,
+	.pending	= LIST_HEAD_INIT(optimizer.pending),
+	.busy		= true,
 	.idle		= __WAIT_QUEUE_HEAD_INITIALIZER(optimizer.idle),
 	.retry_delay	= RETRY_DELAY,
 };
@@ -75,7 +74,7 @@ static struct {
 /*
  * What site_prepare_detour() returns besides 0 and errors: more of the text has to be analysed;
  * or tasks may be in a detour that does not suit the site's probes. The latter is the site's
- * @unfit until they no longer can be, unless the site has become pending meanwhile.
+ * @unfit until they no longer can be.
  */
 #define TEXT_UNKNOWN	1
 #define DETOUR_STALE	2
@@ -88,16 +87,6 @@ static DECLARE_DELAYED_WORK(retry_work, optimizer_retry);
 
 static void optimizer_forget(struct work_struct *work);
 static DECLARE_DELAYED_WORK(forget_work, optimizer_forget);
-
-static struct kprobe_site *site_of_op(struct optimized_kprobe *op)
-{
-	return container_of(op, struct kprobe_site, op);
-}
-
-static unsigned long op_addr(const struct optimized_kprobe *op)
-{
-	return (unsigned long)op->kp.addr;
-}
 
 /**
  * opt_pre_handler() - Call the pre handlers of a site's probes
@@ -181,7 +170,7 @@ static int site_prepare_detour(struct kprobe_site *site)
 static void optimizer_kick(void)
 {
 	lockdep_assert_held(&kprobe_mutex);
-	if (!optimizer.ready || !optimizer.pending || optimizer.busy)
+	if (list_empty(&optimizer.pending) || optimizer.busy)
 		return;
 	WRITE_ONCE(optimizer.busy, true);
 	queue_delayed_work(system_unbound_wq, &optimizer_work, OPTIMIZE_DELAY);
@@ -198,8 +187,8 @@ void kprobe_optimizer_consider(struct kprobe_site *site)
 	lockdep_assert_held(&kprobe_mutex);
 	if (!optimizer.allowed || !site_stays_breakpoint(site))
 		return;
-	site->pending = true;
-	optimizer.pending = true;
+	if (list_empty(&site->op.list))
+		list_add_tail(&site->op.list, &optimizer.pending);
 	optimizer_kick();
 }
 
@@ -227,71 +216,42 @@ static void optimizer_retry(struct work_struct *work)
 			kprobe_optimizer_consider(site);
 }
 
-static bool site_is_pending(const struct kprobe_site *site)
-{
-	return optimizer.allowed && site_stays_breakpoint(site) && site->pending;
-}
-
-static bool site_is_stale(const struct kprobe_site *site)
-{
-	return site_stays_breakpoint(site) && !site->pending && site->unfit == DETOUR_STALE;
-}
-
-static bool site_is_optimizing(const struct kprobe_site *site)
-{
-	return site->state == SITE_OPTIMIZING;
-}
-
-/* The first such site at *@pos or above, or NULL. @pos is set to the address after it. */
-static struct kprobe_site *optimizer_next(unsigned long *pos,
-					  bool (*is_such)(const struct kprobe_site *site))
-{
-	struct kprobe_site *site = kprobe_site_first_from(*pos);
-
-	while (site && !is_such(site))
-		site = kprobe_site_next(site);
-	if (site)
-		*pos = site_addr(site) + 1;
-	return site;
-}
-
 /*
- * Make detours for some pending sites from *@pos on, and let hits use them. Returns false if
- * there was no such site any more.
+ * Make detours for some sites of @todo, and let hits use them. These sites, and those whose detour
+ * is stale, join @waiting. Returns false if no site is left to do.
  */
-static bool optimizer_start_some(unsigned long *pos)
+static bool optimizer_start_some(struct list_head *todo, struct list_head *waiting)
 {
-	struct kprobe_site *site = NULL, *prepared, *next;
-	LIST_HEAD(sites);
+	struct kprobe_site *site, *next;
+	unsigned int n = 0;
+	LIST_HEAD(ops);
 	int err;
 
 	guard(mutex)(&kprobe_mutex);
-	for (int i = 0; i < SITES_AT_A_TIME; i++) {
-		site = optimizer_next(pos, site_is_pending);
-		if (!site)
-			break;
-		err = site_prepare_detour(site);
-		if (err == TEXT_UNKNOWN) {
-			*pos = site_addr(site);
-			break;
+	list_for_each_entry_safe(site, next, todo, op.list) {
+		if (!optimizer.allowed || !site_stays_breakpoint(site)) {
+			list_del_init(&site->op.list);
+			continue;
 		}
-		site->pending = false;
+		err = n++ < SITES_AT_A_TIME ? site_prepare_detour(site) : TEXT_UNKNOWN;
+		if (err == TEXT_UNKNOWN)
+			break;
 		site_set_unfit(site, err);
-		if (!err)
-			list_add_tail(&site->batch, &sites);
-		optimizer.must_wait |= !err || err == DETOUR_STALE;
+		list_del_init(&site->op.list);
+		if (!err || err == DETOUR_STALE)
+			list_add_tail(&site->op.list, err ? waiting : &ops);
 	}
-	if (list_empty(&sites))
-		return site;
+	if (list_empty(&ops))
+		return !list_empty(todo);
 	optimizer.retry_delay = RETRY_DELAY;
 	scoped_guard(kprobe_text)
 		arch_sync_kprobes();
-	list_for_each_entry_safe(prepared, next, &sites, batch) {
-		list_del_init(&prepared->batch);
-		arch_use_detour(&prepared->op, true);
-		kprobe_site_set_state(prepared, SITE_OPTIMIZING);
+	list_for_each_entry(site, &ops, op.list) {
+		arch_use_detour(&site->op, true);
+		kprobe_site_set_state(site, SITE_OPTIMIZING);
 	}
-	return site;
+	list_splice_tail(&ops, waiting);
+	return !list_empty(todo);
 }
 
 /*
@@ -311,64 +271,65 @@ static int site_recheck(struct kprobe_site *site)
 	return unfit;
 }
 
-/*
- * Write the jumps of some sites from *@pos on whose grace period has passed. Returns false if
- * there was no such site any more.
- */
-static bool optimizer_finish_some(unsigned long *pos)
+static int kprobe_site_cmp(void *unused, const struct list_head *a, const struct list_head *b)
 {
-	struct optimized_kprobe *op, *next;
-	struct kprobe_site *site = NULL;
+	return site_addr(list_entry(a, struct kprobe_site, op.list)) >
+	       site_addr(list_entry(b, struct kprobe_site, op.list));
+}
+
+/*
+ * Write the jumps of some sites whose grace period has passed, and free detours that are stale.
+ * Returns false if no site is left.
+ */
+static bool optimizer_finish_some(struct list_head *waiting)
+{
+	struct kprobe_site *site, *next;
+	unsigned int n = 0;
 	LIST_HEAD(ops);
 
 	guard(mutex)(&kprobe_mutex);
-	for (int i = 0; i < SITES_AT_A_TIME; i++) {
-		site = optimizer_next(pos, site_is_optimizing);
-		if (!site)
+	list_for_each_entry_safe(site, next, waiting, op.list) {
+		if (n++ == SITES_AT_A_TIME)
 			break;
-		list_add_tail(&site->op.list, &ops);
-	}
-	guard(cpus_read_lock)();
-	guard(mutex)(&text_mutex);
-	list_for_each_entry_safe(op, next, &ops, list) {
-		if (site_recheck(site_of_op(op))) {
-			list_del_init(&op->list);
+		if (site->state == SITE_OPTIMIZING) {
+			list_move_tail(&site->op.list, &ops);
 			continue;
 		}
-		kprobe_site_set_state(site_of_op(op), SITE_JUMP);
-		kprobe_site_change_flag(site_of_op(op), KPROBE_FLAG_OPTIMIZED, true);
-	}
-	arch_optimize_kprobes(&ops);
-	return site;
-}
-
-/* No task is in the stale detours any more: free them, and make new ones. */
-static void optimizer_free_stale(void)
-{
-	struct kprobe_site *site;
-	unsigned long pos = 0;
-
-	guard(mutex)(&kprobe_mutex);
-	while ((site = optimizer_next(&pos, site_is_stale))) {
+		list_del_init(&site->op.list);
 		arch_remove_optimized_kprobe(&site->op);
 		kprobe_optimizer_consider(site);
 	}
+	list_sort(NULL, &ops, kprobe_site_cmp);
+	guard(cpus_read_lock)();
+	guard(mutex)(&text_mutex);
+	list_for_each_entry_safe(site, next, &ops, op.list) {
+		if (site_recheck(site)) {
+			list_del_init(&site->op.list);
+			continue;
+		}
+		kprobe_site_set_state(site, SITE_JUMP);
+		kprobe_site_change_flag(site, KPROBE_FLAG_OPTIMIZED, true);
+	}
+	arch_optimize_kprobes(&ops);
+	return !list_empty(waiting);
 }
 
+/* Others remove sites from the lists, under kprobe_mutex, when they change their state. */
 static void optimizer_run(struct work_struct *work)
 {
-	unsigned long pos = 0;
+	LIST_HEAD(waiting);
+	LIST_HEAD(todo);
+	bool must_wait;
 
-	optimizer.must_wait = false;
 	scoped_guard(mutex, &kprobe_mutex)
-		optimizer.pending = false;
-	while (optimizer_start_some(&pos))
+		list_splice_init(&optimizer.pending, &todo);
+	while (optimizer_start_some(&todo, &waiting))
 		cond_resched_tasks_rcu_qs();
-	if (optimizer.must_wait) {
+	scoped_guard(mutex, &kprobe_mutex)
+		must_wait = !list_empty(&waiting);
+	if (must_wait) {
 		kprobes_wait_for_tasks();
-		optimizer_free_stale();
-		pos = 0;
-		while (optimizer_finish_some(&pos))
+		while (optimizer_finish_some(&waiting))
 			cond_resched_tasks_rcu_qs();
 	}
 	scoped_guard(mutex, &kprobe_mutex) {
@@ -380,33 +341,27 @@ static void optimizer_run(struct work_struct *work)
 
 /* ------------------------------------------------- jumps to breakpoints */
 
-static int kprobe_op_addr_cmp(void *unused, const struct list_head *a, const struct list_head *b)
-{
-	return op_addr(list_entry(a, struct optimized_kprobe, list)) >
-	       op_addr(list_entry(b, struct optimized_kprobe, list));
-}
-
 /* Replace jumps by breakpoints, and cancel optimisations in progress. */
 static void unoptimize_ops(struct list_head *ops)
 {
-	struct optimized_kprobe *op, *next;
+	struct kprobe_site *site, *next;
 	LIST_HEAD(jumps);
 
-	list_for_each_entry_safe(op, next, ops, list)
-		if (site_of_op(op)->state == SITE_JUMP)
-			list_move_tail(&op->list, &jumps);
+	list_for_each_entry_safe(site, next, ops, op.list)
+		if (site->state == SITE_JUMP)
+			list_move_tail(&site->op.list, &jumps);
 	if (!list_empty(&jumps)) {
-		list_sort(NULL, &jumps, kprobe_op_addr_cmp);
+		list_sort(NULL, &jumps, kprobe_site_cmp);
 		guard(cpus_read_lock)();
 		guard(mutex)(&text_mutex);
 		arch_unoptimize_kprobes(&jumps, ops);
 	}
-	list_for_each_entry_safe(op, next, ops, list) {
-		list_del_init(&op->list);
+	list_for_each_entry_safe(site, next, ops, op.list) {
+		list_del_init(&site->op.list);
 		/* Breakpoints stop using the copies in the detours, too. */
-		arch_use_detour(op, false);
-		kprobe_site_change_flag(site_of_op(op), KPROBE_FLAG_OPTIMIZED, false);
-		kprobe_site_set_state(site_of_op(op), SITE_ARMED);
+		arch_use_detour(&site->op, false);
+		kprobe_site_change_flag(site, KPROBE_FLAG_OPTIMIZED, false);
+		kprobe_site_set_state(site, SITE_ARMED);
 	}
 }
 
@@ -602,7 +557,7 @@ static void optimizer_reconsider_all(void)
 		if (optimizer.allowed)
 			kprobe_optimizer_consider(site);
 		else if (site_has_detour(site))
-			list_add_tail(&site->op.list, &ops);
+			list_move_tail(&site->op.list, &ops);
 	}
 	unoptimize_ops(&ops);
 }
@@ -643,7 +598,7 @@ static int __init optimizer_init(void)
 {
 	register_sysctl_init("debug", optimizer_sysctls);
 	guard(mutex)(&kprobe_mutex);
-	optimizer.ready = true;
+	WRITE_ONCE(optimizer.busy, false);
 	optimizer_kick();
 	return 0;
 }

@@ -288,6 +288,7 @@ static void site_init_detour(struct kprobe_site *site)
 
 static void site_remove_detour(struct kprobe_site *site)
 {
+	list_del_init(&site->op.list);
 	arch_remove_optimized_kprobe(&site->op);
 }
 #else
