@@ -12,7 +12,6 @@
 #include <linux/limits.h>
 #include <linux/list_sort.h>
 #include <linux/notifier.h>
-#include <linux/percpu.h>
 #include <linux/poison.h>
 #include <linux/ratelimit.h>
 #include <linux/sched.h>

@@ -16,11 +16,9 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
-#include <linux/objpool.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
-#include <linux/rethook.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 

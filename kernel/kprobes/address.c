@@ -6,7 +6,6 @@
 
 #include <linux/kallsyms.h>
 #include <linux/kernel.h>
-#include <linux/memory.h>
 #include <linux/mm.h>
 #include <linux/string.h>
 

@@ -11,12 +11,8 @@
  */
 #include "internal.h"
 
-#include <linux/cpu.h>
 #include <linux/limits.h>
-#include <linux/memory.h>
 #include <linux/minmax.h>
-#include <linux/printk.h>
-#include <linux/rcupdate.h>
 #include <linux/sched.h>
 
 #include <asm/sections.h>

@@ -9,8 +9,6 @@
 
 #include <linux/kprobes_hit.h>
 #include <linux/preempt.h>
-#include <linux/rcupdate.h>
-#include <linux/sched.h>
 
 DEFINE_PER_CPU(unsigned int, kprobe_context);
 

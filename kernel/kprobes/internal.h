@@ -32,7 +32,6 @@
 #include <linux/memory.h>
 #include <linux/mutex.h>
 #include <linux/printk.h>
-#include <linux/rbtree.h>
 #include <linux/rcupdate.h>
 
 struct dentry;

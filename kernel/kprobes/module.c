@@ -7,7 +7,6 @@
 
 #include <linux/init.h>
 #include <linux/kprobes_tables.h>
-#include <linux/limits.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
 

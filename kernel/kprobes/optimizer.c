@@ -18,14 +18,11 @@
 #include "internal.h"
 
 #include <linux/array_size.h>
-#include <linux/cpu.h>
 #include <linux/export.h>
 #include <linux/init.h>
 #include <linux/kprobes_tables.h>
 #include <linux/list_sort.h>
-#include <linux/memory.h>
 #include <linux/minmax.h>
-#include <linux/rcupdate.h>
 #include <linux/seq_file.h>
 #include <linux/sysctl.h>
 #include <linux/wait.h>

@@ -12,13 +12,10 @@
 #include <linux/bits.h>
 #include <linux/cache.h>
 #include <linux/export.h>
-#include <linux/gfp.h>
 #include <linux/init.h>
-#include <linux/kprobes_site.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
-#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>

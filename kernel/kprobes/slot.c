@@ -12,7 +12,6 @@
 #include <linux/init.h>
 #include <linux/kallsyms.h>
 #include <linux/limits.h>
-#include <linux/mm.h>
 #include <linux/perf_event.h>
 #include <linux/slab.h>
 #include <linux/string.h>

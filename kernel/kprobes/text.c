@@ -10,7 +10,6 @@
 #include <linux/bug.h>
 #include <linux/err.h>
 #include <linux/export.h>
-#include <linux/jump_label.h>
 #include <linux/kernel.h>
 #include <linux/kprobes_tables.h>
 #include <linux/slab.h>
