@@ -289,14 +289,6 @@ int __weak kprobe_refusals_add(const struct kprobe *p, int err, const char *why)
 	return err;
 }
 
-/* Check what comes before the probes of a registration. @first is the first one, or NULL. */
-static int kprobes_check_call(const struct kprobe *first, int num)
-{
-	if (num <= 0)
-		return kprobe_refusals_add(first, -EINVAL, "the number of probes is not positive");
-	return kprobes_must_not_wait() ? kprobe_refusals_add(first, -EDEADLK, NULL) : 0;
-}
-
 /**
  * kprobes_register() - Register several probes of a kind, all or none
  * @kps: The probes.
@@ -312,9 +304,10 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 	struct kprobe_transaction ta = { .num = num, .kind = kind, .good = num };
 	int err;
 
-	err = kprobes_check_call(num > 0 ? kps[0] : NULL, num);
-	if (err)
-		return err;
+	if (num <= 0)
+		return kprobe_refusals_add(NULL, -EINVAL, "the number of probes is not positive");
+	if (kprobes_must_not_wait())
+		return kprobe_refusals_add(kps[0], -EDEADLK, NULL);
 	reqs = kvcalloc(num, sizeof(*reqs), GFP_KERNEL | __GFP_NOWARN);
 	if (!reqs)
 		return kprobe_refusals_add(kps[0], -ENOMEM, NULL);
@@ -421,7 +414,7 @@ static void kprobe_prepare_late_post(struct kprobe_site *site)
 }
 
 /* Follow up what was done to probes without kprobe_mutex. */
-static void kprobes_clean_up(void)
+static void kprobes_clean_up(struct work_struct *unused)
 {
 	struct kprobe_site *site;
 	LIST_HEAD(batch);
@@ -436,12 +429,7 @@ static void kprobes_clean_up(void)
 	kprobes_apply_removal(&batch);
 }
 
-static void kprobes_clean_up_work(struct work_struct *work)
-{
-	kprobes_clean_up();
-}
-
-static DECLARE_WORK(clean_up_work, kprobes_clean_up_work);
+static DECLARE_WORK(clean_up_work, kprobes_clean_up);
 
 static void kprobes_queue_clean_up(struct irq_work *work)
 {
@@ -534,7 +522,7 @@ void unregister_kprobe(struct kprobe *p)
 	else if (kprobes_must_not_wait())
 		kprobes_clean_up_later();
 	else
-		kprobes_clean_up();
+		kprobes_clean_up(NULL);
 }
 EXPORT_SYMBOL_GPL(unregister_kprobe);
 
