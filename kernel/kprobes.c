@@ -445,15 +445,8 @@ void __kprobes kprobes_clean_up_later(void)
 	kprobe_queue_irq_work(&clean_up_irq_work);
 }
 
-/**
- * kprobe_drop() - Unregister a probe for a caller that must not wait
- * @p: The probe.
- *
- * Context: Any.
- * Return: True if no later hit calls its handlers; false if @p was not registered, or if it
- *	stays, see kprobe_unlink().
- */
-bool kprobe_drop(struct kprobe *p)
+/* Unregister a probe, also that of a return probe, for a caller that must not wait. */
+static void kprobe_drop(struct kprobe *p)
 {
 	struct kprobe_site *site = kprobe_unlink(p);
 
@@ -462,7 +455,8 @@ bool kprobe_drop(struct kprobe *p)
 		p->addr = NULL;
 	WARN_RATELIMIT(IS_ERR(site), "kprobes: an NMI cannot unregister %pS now: it stays\n",
 		       p->addr);
-	return !IS_ERR_OR_NULL(site);
+	if (!IS_ERR_OR_NULL(site) && is_return_probe(p))
+		kretprobe_pool_drop(container_of(p, struct kretprobe, kp));
 }
 
 /**

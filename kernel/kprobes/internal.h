@@ -272,7 +272,6 @@ int kretprobe_entered(struct kprobe *p, struct pt_regs *regs);
 
 /* kretprobe_pool.c, or kretprobe_rethook.c */
 int kretprobe_pool_create(struct kretprobe *rp);
-void kretprobe_pool_drop(struct kretprobe *rp);
 void kretprobe_pools_look(void);
 
 static inline bool is_return_probe(const struct kprobe *p)
@@ -293,6 +292,8 @@ static inline bool is_return_probe(const struct kprobe *p)
 }
 
 #endif /* CONFIG_KRETPROBES */
+
+void kretprobe_pool_drop(struct kretprobe *rp);
 
 /* jprobe.c */
 int jprobe_entered(struct kprobe *p, struct pt_regs *regs);
@@ -337,7 +338,6 @@ struct kprobe_kind {
 	void (*undo)(struct kprobe **kps, int num);
 };
 
-bool kprobe_drop(struct kprobe *p);
 void kprobes_clean_up_later(void);
 int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kind);
 int kprobe_try(struct kprobe *p, const struct kprobe_kind *kind, struct kprobe_address *where,

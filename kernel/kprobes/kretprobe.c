@@ -8,7 +8,6 @@
 #include <linux/export.h>
 #include <linux/init.h>
 #include <linux/kallsyms.h>
-#include <linux/ratelimit.h>
 
 #ifndef kretprobe_blacklist_size
 #define kretprobe_blacklist_size	1
@@ -127,15 +126,6 @@ int register_kretprobe(struct kretprobe *rp)
 }
 EXPORT_SYMBOL_GPL(register_kretprobe);
 
-static void kretprobes_drop(struct kretprobe **rps, int num)
-{
-	WARN_RATELIMIT(1, "kprobes: handlers and atomic code must not unregister return probes: %s\n",
-		       "they may still run");
-	for (int i = 0; i < num; i++)
-		if (rps[i] && kprobe_drop(&rps[i]->kp))
-			kretprobe_pool_drop(rps[i]);
-}
-
 /**
  * unregister_kretprobes() - Unregister several return probes
  * @rps: The return probes. The call clears @kp.addr of one that is not registered.
@@ -153,12 +143,10 @@ void unregister_kretprobes(struct kretprobe **rps, int num)
 {
 	struct kprobe **kps = (struct kprobe **)rps;
 
-	if (kprobes_must_not_wait()) {
-		kretprobes_drop(rps, num);
-		return;
-	}
 	unregister_kprobes(kps, num);
-	kretprobes_stop(kps, num);
+	/* For a caller that must not wait, it has dropped the instances, too. */
+	if (!kprobes_must_not_wait())
+		kretprobes_stop(kps, num);
 }
 EXPORT_SYMBOL_GPL(unregister_kretprobes);
 
