@@ -157,9 +157,6 @@ static __always_inline unsigned long kprobe_hash(const struct kprobe_table *tabl
 	return ((unsigned long)addr * GOLDEN_RATIO_PRIME) >> table->shift;
 }
 
-struct kprobe *kprobe_find_further(const struct kprobe_table *table, unsigned long i,
-				   const void *addr);
-
 /* kprobe_find() - Inline get_kprobe() */
 static __always_inline struct kprobe *kprobe_find(const void *addr)
 {
@@ -169,9 +166,13 @@ static __always_inline struct kprobe *kprobe_find(const void *addr)
 
 	if (unlikely(kp->addr != addr)) {
 		smp_rmb();	/* see site_table_insert() */
-		kp = rcu_dereference_raw(table->slot[i + 1]);
-		if (unlikely(kp->addr != addr))
-			return kprobe_find_further(table, i + 2, addr);
+		kp = rcu_dereference_raw(table->slot[++i]);
+		while (unlikely(kp->addr != addr)) {
+			if (kp == &kprobe_no_site)
+				return NULL;
+			smp_rmb();	/* as above */
+			kp = rcu_dereference_raw(table->slot[++i & table->mask]);
+		}
 	}
 	/* Never NULL: tell the compiler, which does not infer it from the access. */
 	if (!kp)

@@ -80,22 +80,6 @@ noinstr struct kprobe *get_kprobe(void *addr)
 }
 EXPORT_SYMBOL_IF_KUNIT(get_kprobe);
 
-/* kprobe_find_further() - get_kprobe(), from slot @i of the table on */
-noinstr struct kprobe *kprobe_find_further(const struct kprobe_table *table, unsigned long i,
-					   const void *addr)
-{
-	struct kprobe *kp;
-
-	for (;; i++) {
-		smp_rmb();	/* see site_table_insert() */
-		kp = rcu_dereference_raw(table->slot[i & table->mask]);
-		if (kp->addr == addr)
-			return kp;
-		if (kp == &kprobe_no_site)
-			return NULL;
-	}
-}
-
 static struct kprobe_table *table_locked(void)
 {
 	return rcu_dereference_protected(kprobe_sites, lockdep_is_held(&kprobe_mutex));
