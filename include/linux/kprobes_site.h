@@ -124,6 +124,14 @@ static __always_inline struct kprobe_site *site_of(struct kprobe *kp)
 	return container_of(kp, struct kprobe_site, kp);
 }
 
+/* site_is_armed() - True if hits at the site reach its probes; may race with a change of that */
+static __always_inline bool site_is_armed(const struct kprobe_site *site)
+{
+	enum kprobe_site_state state = READ_ONCE(site->state);
+
+	return state == SITE_ARMED || state == SITE_OPTIMIZING || state == SITE_JUMP;
+}
+
 /**
  * struct kprobe_table - Hash of the sites by address
  * @shift:	Right shift of the hash value, which has BITS_PER_LONG - @shift bits.

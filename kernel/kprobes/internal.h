@@ -78,12 +78,6 @@ static inline bool site_has_detour(const struct kprobe_site *site)
 	return site->state == SITE_OPTIMIZING || site->state == SITE_JUMP;
 }
 
-/* Do hits at the site reach its probes? */
-static inline bool site_is_armed(const struct kprobe_site *site)
-{
-	return site->state == SITE_ARMED || site_has_detour(site);
-}
-
 /* Is it armed by a breakpoint, without a detour that a jump is about to lead to? */
 static inline bool site_stays_breakpoint(const struct kprobe_site *site)
 {

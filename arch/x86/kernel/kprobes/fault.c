@@ -115,14 +115,7 @@ static struct kprobe *__kprobes armed_site_at(unsigned long ip)
 {
 	struct kprobe *kp = get_kprobe((void *)ip);
 
-	switch (kp ? READ_ONCE(site_of(kp)->state) : SITE_GONE) {
-	case SITE_ARMED:
-	case SITE_OPTIMIZING:
-	case SITE_JUMP:
-		return kp;
-	default:
-		return NULL;
-	}
+	return kp && site_is_armed(site_of(kp)) ? kp : NULL;
 }
 
 /*
