@@ -190,11 +190,32 @@ void kprobe_busy_begin(void);
 void kprobe_busy_end(void);
 void kprobe_free_init_mem(void);
 
+/**
+ * kprobe_page_fault() - Pass a page fault to a running probe
+ * @regs: The registers at the fault.
+ * @trap: The trap number, as the architecture counts them.
+ *
+ * Context: Any, from the page fault handler.
+ * Return: true if the probe's back end has handled the fault.
+ */
+static __always_inline bool kprobe_page_fault(struct pt_regs *regs, unsigned int trap)
+{
+	/* With preemption on, the probe that runs may be on another CPU. */
+	if (!user_mode(regs) && !preemptible() && kprobe_running())
+		return kprobe_fault_handler(regs, trap);
+	return false;
+}
+
 #else /* !CONFIG_KPROBES */
 
 static inline struct kprobe *kprobe_running(void)
 {
 	return NULL;
+}
+
+static __always_inline bool kprobe_page_fault(struct pt_regs *regs, unsigned int trap)
+{
+	return false;
 }
 
 static inline int register_kprobe(struct kprobe *p)
@@ -260,29 +281,6 @@ static inline bool is_kprobe_optinsn_slot(unsigned long addr)
 }
 
 static inline void wait_for_kprobe_optimizer(void) { }
-#endif
-
-#ifdef CONFIG_KPROBES
-/**
- * kprobe_page_fault() - Pass a page fault to a running probe
- * @regs: The registers at the fault.
- * @trap: The trap number, as the architecture counts them.
- *
- * Context: Any, from the page fault handler.
- * Return: true if the probe's back end has handled the fault.
- */
-static __always_inline bool kprobe_page_fault(struct pt_regs *regs, unsigned int trap)
-{
-	/* With preemption on, the probe that runs may be on another CPU. */
-	if (!user_mode(regs) && !preemptible() && kprobe_running())
-		return kprobe_fault_handler(regs, trap);
-	return false;
-}
-#else
-static __always_inline bool kprobe_page_fault(struct pt_regs *regs, unsigned int trap)
-{
-	return false;
-}
 #endif
 
 /* Users of other kinds of probes, and back ends, include this header for all. */
