@@ -29,7 +29,7 @@
  * @SITE_GONE:		Its text went away. It stays until its probes have left and its
  *			slots may be freed.
  *
- * kprobe_site_set_state() documents the transitions.
+ * site_transitions[] has the transitions.
  */
 enum kprobe_site_state {
 	SITE_DISARMED,

@@ -334,6 +334,7 @@ struct kprobe_site *kprobe_site_create(unsigned long addr, u32 flags)
 	return no_free_ptr(site);
 }
 
+/* From each state. A site is freed when it is dying, or gone and without probes. */
 static const u8 site_transitions[] = {
 	/* a probe arrives, or is enabled; the last probe leaves, or none has come */
 	[SITE_DISARMED]	= BIT(SITE_ARMED) | BIT(SITE_DYING) | BIT(SITE_GONE),
@@ -348,16 +349,7 @@ static const u8 site_transitions[] = {
 	[SITE_GONE]	= 0,
 };
 
-/*
- * kprobe_site_set_state() - Change a site's state; no other function does
- *
- *	DISARMED <-> ARMED
- *	ARMED -> OPTIMIZING -> JUMP -> ARMED
- *	OPTIMIZING -> ARMED
- *	DISARMED -> DYING -> freed
- *	DYING -> ARMED, DISARMED
- *	any but OPTIMIZING, JUMP -> GONE -> freed, when its last probe has left
- */
+/* kprobe_site_set_state() - Change a site's state; no other function does */
 void kprobe_site_set_state(struct kprobe_site *site, enum kprobe_site_state state)
 {
 	lockdep_assert_held(&kprobe_mutex);

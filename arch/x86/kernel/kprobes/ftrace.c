@@ -56,15 +56,9 @@ static noinstr void kprobe_ftrace_nested_hit(struct kprobe *kp, struct pt_regs *
 		kprobes_inc_nmissed_count(kp);
 }
 
-/**
- * kprobe_ftrace_handler() - Handle a hit at an ftrace site
- * @ip: The ftrace site.
- * @parent_ip: The return address of the probed function.
- * @ops: The ftrace_ops of the hit, which asks for all registers.
- * @fregs: The registers at the site.
- *
- * Context: Any. It calls nothing that can be traced, so it needs no protection
- *	against recursion; kprobe_running() protects handlers.
+/*
+ * It calls nothing that can be traced, so it needs no protection against recursion;
+ * kprobe_running() protects handlers.
  */
 noinstr void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops, struct ftrace_regs *fregs)

@@ -33,13 +33,6 @@ static unsigned long * __kprobes jprobe_stack_end(unsigned long *args)
 							      PTR_ALIGN(args, PAGE_SIZE);
 }
 
-/**
- * arch_call_jprobe() - Call a jumper probe's handler
- * @jp: The jumper probe.
- * @regs: The registers at the probed function's entry.
- *
- * Context: As a pre handler.
- */
 void __kprobes arch_call_jprobe(struct jprobe *jp, const struct pt_regs *regs)
 {
 	/* Above the return address. */
