@@ -271,15 +271,15 @@ static inline void kprobe_ftrace_kill(void) { }
 static inline void kprobe_ftrace_off(void) { }
 #endif
 
-#ifdef CONFIG_OPTPROBES
-bool is_kprobe_optinsn_slot(unsigned long addr);
-void wait_for_kprobe_optimizer(void);
-#else
+/* True for no address: is_kprobe_insn_slot() is true for detours, too. */
 static inline bool is_kprobe_optinsn_slot(unsigned long addr)
 {
 	return false;
 }
 
+#ifdef CONFIG_OPTPROBES
+void wait_for_kprobe_optimizer(void);
+#else
 static inline void wait_for_kprobe_optimizer(void) { }
 #endif
 

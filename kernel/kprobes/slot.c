@@ -129,20 +129,14 @@ static kprobe_opcode_t *slot_alloc(struct slot_cache *cache, struct kprobe *owne
 	return page->code + i * cache->slot_bytes;
 }
 
-/* The page of instructions, or of detours, at an address, or NULL. */
-static const struct slot_page *slot_page_find(unsigned long addr, bool detours)
+/* The owner of the slot of an instruction, or of a detour, at an address, or NULL. */
+static struct kprobe *slot_owner(unsigned long addr, bool detour)
 {
 	const struct slot_page *page = mtree_load(&slot_pages, addr);
-
-	return page && (page->cache != &insn_slots) == detours ? page : NULL;
-}
-
-static struct kprobe *slot_owner(unsigned long addr, bool detours)
-{
-	const struct slot_page *page = slot_page_find(addr, detours);
+	bool is_detour = page && page->cache != &insn_slots;
 	unsigned long i;
 
-	if (!page)
+	if (!page || is_detour != detour)
 		return NULL;
 	i = (addr - slot_page_start(page)) / page->cache->slot_bytes;
 	return i < page->slots ? READ_ONCE(page->owner[i]) : NULL;
@@ -193,7 +187,7 @@ void free_insn_slot(kprobe_opcode_t *slot, int dirty)
 }
 
 /**
- * is_kprobe_insn_slot() - Check for an address in a page of slots
+ * is_kprobe_insn_slot() - Check for an address in a page of slots or detours
  * @addr: The address.
  *
  * Context: Any in which RCU is watching.
@@ -201,8 +195,7 @@ void free_insn_slot(kprobe_opcode_t *slot, int dirty)
  */
 bool is_kprobe_insn_slot(unsigned long addr)
 {
-	guard(rcu)();
-	return slot_page_find(addr, false);
+	return mtree_load(&slot_pages, addr);
 }
 
 /**
@@ -280,13 +273,6 @@ kprobe_opcode_t *kprobe_get_optinsn_slot(struct kprobe *owner, unsigned int size
 kprobe_opcode_t *get_optinsn_slot(void)
 {
 	return kprobe_get_optinsn_slot(NULL, MAX_OPTINSN_SIZE);
-}
-
-/* is_kprobe_optinsn_slot() - is_kprobe_insn_slot(), for a page of detours */
-bool is_kprobe_optinsn_slot(unsigned long addr)
-{
-	guard(rcu)();
-	return slot_page_find(addr, true);
 }
 
 /* kprobe_optinsn_slot_owner() - kprobe_slot_owner(), for a detour */
