@@ -36,8 +36,6 @@ struct pt_regs;
 /* RET with an operand of 16 bits pops arguments. */
 #define KRETPROBE_MAX_POPPED	0xffff
 
-#define kretprobe_blacklist_size	1
-
 /*
  * Location of the return address at a function's entry. At an ftrace site another
  * probe's handler may have changed @sp, which has no effect there on x86-64.
