@@ -256,38 +256,28 @@ static inline bool kprobe_try_jump(struct kprobe_site *site, const char **no_jum
 static inline void arch_forget_text(struct kprobe_text *text) { }
 #endif
 
-#ifdef CONFIG_KRETPROBES
-
 /* kretprobe.c */
+#ifdef CONFIG_KRETPROBES
 int kretprobe_check(struct kprobe *p, struct kprobe_address *where);
+#else
+static inline int kretprobe_check(struct kprobe *p, struct kprobe_address *where)
+{
+	return kprobe_refuse(where, -EOPNOTSUPP, "the kernel has no return probes");
+}
+#endif
 
 /* kretprobe_call.c, or kretprobe_rethook.c on architectures that use rethook */
 int kretprobe_entered(struct kprobe *p, struct pt_regs *regs);
 
 /* kretprobe_pool.c, or kretprobe_rethook.c */
 int kretprobe_pool_create(struct kretprobe *rp);
+void kretprobe_pool_drop(struct kretprobe *rp);
 void kretprobe_pools_look(void);
 
 static inline bool is_return_probe(const struct kprobe *p)
 {
-	return p->pre_handler == kretprobe_entered;
+	return IS_ENABLED(CONFIG_KRETPROBES) && p->pre_handler == kretprobe_entered;
 }
-
-#else
-
-static inline int kretprobe_check(struct kprobe *p, struct kprobe_address *where)
-{
-	return kprobe_refuse(where, -EOPNOTSUPP, "the kernel has no return probes");
-}
-
-static inline bool is_return_probe(const struct kprobe *p)
-{
-	return false;
-}
-
-#endif /* CONFIG_KRETPROBES */
-
-void kretprobe_pool_drop(struct kretprobe *rp);
 
 /* jprobe.c */
 int jprobe_entered(struct kprobe *p, struct pt_regs *regs);
