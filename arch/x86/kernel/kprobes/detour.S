@@ -9,8 +9,6 @@
 
 	.text
 
-#define WORD			(BITS_PER_LONG / 8)
-
 #define CURRENT_KPROBE		PER_CPU_VAR(current_kprobe)
 #define HANDLED_REGS		PER_CPU_VAR(kprobe_ctlblk)	/* its first member, regs */
 #define PREEMPT_COUNT		PER_CPU_VAR(__preempt_count)

@@ -10,18 +10,22 @@
 #include <linux/stringify.h>
 #include <asm/alternative.h>
 #include <asm/asm.h>
+#include <asm/bitsperlong.h>
 #include <asm/cpufeatures.h>
 #include <asm/frame.h>
 #include <asm/nospec-branch.h>
 #include <asm/percpu.h>
 #include <asm/segment.h>
 #include <asm/smap.h>
+#include <asm/unwind_hints.h>
 
 #ifdef CONFIG_X86_64
 #include "frame_64.h"
 #else
 #include "frame_32.h"
 #endif
+
+#define WORD			(BITS_PER_LONG / 8)
 
 /* Push a struct pt_regs for handlers, down to @ip. PUSH_REST pushes the rest. */
 .macro PUSH_FRAME ip:req
@@ -30,6 +34,62 @@
 	pushf
 	push	$__KERNEL_CS
 	push	\ip
+.endm
+
+/*
+ * Push what PUSH_FRAME leaves of a struct pt_regs. Probed code may run between STAC and CLAC,
+ * and functions return there, too: handlers must not. At a return, but nowhere else, DF is
+ * clear.
+ */
+.macro PUSH_REST clear_df=1 unwind_hint=1
+	push	$-1
+	ASM_CLAC
+	.if	\clear_df
+	cld
+	.endif
+	PUSH_REGS unwind_hint=\unwind_hint
+	ENCODE_FRAME_POINTER
+.endm
+
+.macro LOAD_REGS
+	LOAD_ALL_BUT_BX
+	mov	FRAME_BX(%_ASM_SP), %_ASM_BX
+.endm
+
+/*
+ * Return to what the struct pt_regs says, without IRET: push flags and ip below its stack pointer
+ * and pop them. They may overwrite the last fields of it, which are read by then: no more, as
+ * handlers push at most HANDLER_STACK_ROOM.
+ */
+.macro RETURN_BY_RET
+	mov	FRAME_IP(%_ASM_SP), %_ASM_AX
+	mov	FRAME_FLAGS(%_ASM_SP), %_ASM_CX
+	mov	FRAME_SP(%_ASM_SP), %_ASM_BP
+	lea	-2*WORD(%_ASM_BP), %_ASM_BP
+	mov	%_ASM_AX, WORD(%_ASM_BP)
+	mov	%_ASM_CX, (%_ASM_BP)
+	mov	%_ASM_BP, FRAME_ORIG_AX(%_ASM_SP)
+	LOAD_REGS
+	mov	FRAME_ORIG_AX(%_ASM_SP), %_ASM_SP
+	/* An interrupt from here on cannot trace a target whose frame is found from r10. */
+	UNWIND_HINT type=UNWIND_HINT_TYPE_CALL sp_reg=ORC_REG_SP sp_offset=16 signal=1
+	popf
+	RETURN_UNCOUNTED
+.endm
+
+/*
+ * Load the registers of a struct pt_regs but for flags, sp and segments, and return to bx, where
+ * they are popped. Flags, sp and the address cannot be in registers, so the latter takes the place
+ * of cs: the struct is none for the unwinder from @left on, see kprobe_body_unwind().
+ */
+.macro RETURN_TO_DETOUR left:req ret:req
+	LOAD_ALL_BUT_BX
+	mov	%_ASM_BX, FRAME_CS(%_ASM_SP)
+\left:
+	mov	FRAME_BX(%_ASM_SP), %_ASM_BX
+	lea	FRAME_CS(%_ASM_SP), %_ASM_SP
+\ret:
+	RETURN_UNCOUNTED
 .endm
 
 #endif /* _X86_KPROBES_FRAME_H */

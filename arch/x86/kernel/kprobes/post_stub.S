@@ -10,8 +10,7 @@
 /*
  * The slot of a site with post handlers jumps here after the displaced instruction
  * has run, with interrupts off, on the stack of the probed code. Build a struct
- * pt_regs, call the post handlers and return to the next instruction. IRET makes
- * every change by a handler take effect.
+ * pt_regs, call the post handlers and return to the next instruction.
  *
  * kprobe_copy_done() completes ip and flags. Until then ip is the address of the stub, and
  * until all registers are pushed kprobe_post_stub_unwind() must understand each instruction
@@ -34,7 +33,7 @@ SYM_INNER_LABEL(kprobe_post_stub_framed, SYM_L_GLOBAL)
 	LOAD_SEGMENTS
 	mov	%_ASM_SP, %_ASM_ARG1
 	call	kprobe_copy_done
-	RETURN_BY_IRET
+	RETURN_FROM_STUB
 SYM_CODE_END(kprobe_post_stub)
 _ASM_NOKPROBE(kprobe_post_stub)
 _ASM_NOKPROBE(kprobe_post_stub_framed)
