@@ -155,6 +155,9 @@ struct kprobe_ctlblk {
  *		it is not reached.
  * @copies:	Such an offset for each byte but the first that the jump overwrites; 0 if
  *		no instruction starts there, or none that is reached.
+ * @pushed:	Offset from which on a copied call has pushed its return address; 0 if there is
+ *		none.
+ * @end:	Offset of the end of the copies, where there is a jump back or nothing is reached.
  * @code:	The displaced bytes, and after them the padding that the relay replaces: an
  *		instruction so long that there is no room gets none.
  */
@@ -166,6 +169,8 @@ struct arch_optimized_insn {
 	u8 first;
 	u8 rest;
 	u8 copies[JMP32_INSN_SIZE - 1];
+	u8 pushed;
+	u8 end;
 	u8 code[MAX_OPTIMIZED_LENGTH + 1];
 };
 

@@ -37,6 +37,7 @@
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
 
+#include "detour.h"
 #include "emulate.h"
 #include "insn.h"
 #include "relocate.h"
@@ -772,24 +773,23 @@ static unsigned int check_post_call(const u8 *at, const struct arch_optimized_in
 static void check_displaced(const struct arch_optimized_insn *op, const u8 *bytes,
 			    const u8 *start, bool post)
 {
-	unsigned int pos = 0, len, pushed, starts = 0, others = 0;
+	unsigned int pos = 0, pushed, starts = 0;
 	const u8 *at = start;
 	struct look l;
 
 	do {
 		if (!MUST(!look_at(&l, now->addr + pos, bytes + pos, op->size - pos)))
 			return;
-		len = at - start - others;
-		MUST(kprobe_displaced_origin(op->code, op->size, len, &pushed) == pos && !pushed);
+		MUST(kprobe_detour_origin(op, at - op->insn, &pushed) == pos && !pushed);
 		if (is_call(&l))
-			MUST(kprobe_displaced_origin(op->code, op->size, len + 5, &pushed) == pos &&
+			MUST(kprobe_detour_origin(op, at - op->insn + 5, &pushed) == pos &&
 			     pushed == WORD);
 		starts |= BIT(pos);
 		if (pos && pos < JMP32_INSN_SIZE)
 			MUST(op->copies[pos - 1] == at - op->insn);
 		at += check_displaced_insn(&l, at);
 		if (!pos && post)
-			at += others = check_post_call(at, op);
+			at += check_post_call(at, op);
 		if (!pos)
 			MUST(op->rest == (never_continues(&l) ? 0 : at - op->insn));
 		pos += l.len;
@@ -797,6 +797,8 @@ static void check_displaced(const struct arch_optimized_insn *op, const u8 *byte
 
 	for (int i = 1; i < JMP32_INSN_SIZE; i++)
 		MUST(starts & BIT(i) || !op->copies[i - 1]);
+	MUST(kprobe_detour_origin(op, at - op->insn - 1, &pushed) == pos - l.len);
+	MUST(kprobe_detour_origin(op, at - op->insn, &pushed) == op->size && !pushed);
 	if (never_continues(&l))
 		MUST(is_filled(at, at + 5));
 	else

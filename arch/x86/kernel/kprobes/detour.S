@@ -41,7 +41,7 @@
  * preserve. Load the site and the registers as arguments 1 and 2. Begin the hit as
  * kprobe_begin_hit() does, or go to @slow if another one is under way.
  *
- * Before registers are saved, kprobe_body_unwind() must understand each instruction that
+ * Before registers are saved, body_unwind() must understand each instruction that
  * changes the stack pointer.
  */
 .macro ENTER_BODY name:req slow:req post=0

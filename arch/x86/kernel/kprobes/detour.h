@@ -41,6 +41,8 @@
 #include <asm/ibt.h>
 #include <asm/ptrace.h>
 
+struct kprobe_site;
+
 /**
  * struct detour_body - What detours share
  * @code:	Its code, in detour.S.
@@ -82,36 +84,23 @@ void kprobe_detour(void);
 void kprobe_detour_post(void);
 __noendbr int kprobe_detour_call(struct kprobe *kp, struct pt_regs *regs);
 __noendbr void kprobe_detour_call_post(struct kprobe *kp, struct pt_regs *regs);
-int detour_copies_offset(const struct arch_optimized_insn *op, unsigned int offset);
+int kprobe_detour_make(struct arch_optimized_insn *op, struct kprobe_site *site);
+unsigned int kprobe_detour_origin(const struct arch_optimized_insn *op, unsigned int offset,
+				  unsigned int *pushed);
 int kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_resched(void);
 unsigned long kprobe_detoured_ip(unsigned long ip);
-struct kprobe *kprobe_detour_insn_owner(unsigned long ip, unsigned long *sp);
-void kprobe_body_unwind(unsigned long *ip, unsigned long *sp);
-bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp);
-unsigned int kprobe_words_pushed(const u8 *code, unsigned int offset);
+struct kprobe *kprobe_detour_unwind(unsigned long *ip, unsigned long *sp);
 #else
 static __always_inline unsigned long kprobe_detoured_ip(unsigned long ip)
 {
 	return ip;
 }
 
-static inline struct kprobe *kprobe_detour_insn_owner(unsigned long ip, unsigned long *sp)
+static inline struct kprobe *kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 {
 	return NULL;
-}
-
-static inline void kprobe_body_unwind(unsigned long *ip, unsigned long *sp) { }
-
-static inline bool kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
-{
-	return false;
-}
-
-static inline unsigned int kprobe_words_pushed(const u8 *code, unsigned int offset)
-{
-	return 0;
 }
 #endif
 

@@ -98,12 +98,10 @@ static bool __kprobes kprobe_call_fault_handlers(struct kprobe *kp, struct pt_re
 static bool __kprobes is_detour_fault_handled(struct pt_regs *regs, int trapnr)
 {
 	unsigned long ip = regs->ip, sp = regs->sp;
-	struct kprobe *site = kprobe_detour_insn_owner(ip, &regs->sp);
+	struct kprobe *site = kprobe_detour_unwind(&regs->ip, &regs->sp);
 
-	if (!site)
-		return false;
-	regs->ip = (unsigned long)site->addr;
-	if (kprobe_call_fault_handlers(site, regs, trapnr))
+	if (site && regs->ip == (unsigned long)site->addr &&
+	    kprobe_call_fault_handlers(site, regs, trapnr))
 		return true;
 	regs->ip = ip;
 	regs->sp = sp;

@@ -80,7 +80,7 @@
 /*
  * Load the registers of a struct pt_regs but for flags, sp and segments, and return to bx, where
  * they are popped. Flags, sp and the address cannot be in registers, so the latter takes the place
- * of cs: the struct is none for the unwinder from @left on, see kprobe_body_unwind().
+ * of cs: the struct is none for the unwinder from @left on, see body_unwind().
  */
 .macro RETURN_TO_DETOUR left:req ret:req
 	LOAD_ALL_BUT_BX

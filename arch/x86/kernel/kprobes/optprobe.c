@@ -21,22 +21,15 @@
 #include <linux/rcupdate.h>
 #include <linux/stddef.h>
 #include <linux/string.h>
-#include <linux/unaligned.h>
 
 #include <kunit/visibility.h>
 
 #include "detour.h"
 #include "hit.h"
-#include "insn.h"
-#include "opcode.h"
 #include "relay.h"
 #include "relocate.h"
 #include "scan.h"
 #include "text.h"
-
-/* Both copies of the first instruction, which is no branch, if there is a second body. */
-static_assert(DETOUR_HEAD + DETOUR_POST_HEAD + DISPLACED_COPY_MAX + MAX_INSN_SIZE +
-	      2 * JMP32_INSN_SIZE <= MAX_OPTINSN_SIZE);
 
 /* detour.S relies on it. */
 static_assert(!offsetof(struct kprobe_ctlblk, regs));
@@ -246,194 +239,11 @@ static int detour_choose_jump(struct arch_optimized_insn *op, unsigned long addr
 	return short_size;
 }
 
-/**
- * struct detour_code - Code of a detour in the making
- * @bytes:	The code.
- * @at:		Where it is to run.
- * @len:	Its length so far.
- */
-struct detour_code {
-	u8 bytes[MAX_OPTINSN_SIZE];
-	const kprobe_opcode_t *at;
-	unsigned int len;
-};
-
-static void detour_add(struct detour_code *code, const void *bytes, unsigned int size)
-{
-	memcpy(code->bytes + code->len, bytes, size);
-	code->len += size;
-}
-
-static void detour_add_branch(struct detour_code *code, u8 opcode, const void *target)
-{
-	__text_gen_insn(code->bytes + code->len, opcode, code->at + code->len, target,
-			JMP32_INSN_SIZE);
-	code->len += JMP32_INSN_SIZE;
-}
-
-/* Push the ip that handlers see. */
-static void detour_add_push_ip(struct detour_code *code, const kprobe_opcode_t *ip)
-{
-	u8 push[1 + DISP32_SIZE] = { OPCODE_PUSH_IMM32 };
-
-	put_unaligned_le32((long)ip, push + 1);
-	detour_add(code, push, sizeof(push));
-}
-
-/* Push the address of the site, which is where the detour begins. */
-static void detour_add_push_site(struct detour_code *code)
-{
-	u8 push[2 + DISP32_SIZE] = { OPCODE_GROUP5, GROUP5_PUSH << 3 | 5 };
-	long disp = (long)code->at;
-
-	if (IS_ENABLED(CONFIG_X86_64))
-		disp = -(long)(code->len + sizeof(push));
-	put_unaligned_le32(disp, push + 2);
-	detour_add(code, push, sizeof(push));
-}
-
-/* Call a body. It returns to where flags and the stack pointer are popped. */
-static void detour_add_call(struct detour_code *code, void (*body)(void))
-{
-	static const u8 pop[] = { OPCODE_POPF, OPCODE_POP(4) };
-
-	detour_add_branch(code, CALL_INSN_OPCODE, body);
-	detour_add(code, pop, sizeof(pop));
-}
-
-/*
- * Copy the displaced instruction @pos bytes after the first one. It is decoded into @insn, which
- * refers to @op.
- */
-static int detour_add_copy(struct detour_code *code, const struct arch_optimized_insn *op,
-			   const kprobe_opcode_t *addr, unsigned int pos, struct insn *insn)
-{
-	int copied;
-
-	if (insn_decode(insn, op->code + pos, op->size - pos, INSN_MODE_KERN))
-		return -EILSEQ;
-	copied = kprobe_relocate_displaced(code->bytes + code->len, insn,
-					   (unsigned long)addr + pos,
-					   (unsigned long)code->at + code->len);
-	if (copied < 0)
-		return copied;
-	code->len += copied;
-	return 0;
-}
-
-/*
- * Copy all displaced instructions, and record in @op where each copy is. After that of the first
- * one, post handlers are called if the site @has_post. An INT3 after a final jump keeps CPUs from
- * speculating straight on.
- */
-static int detour_add_copies(struct detour_code *code, struct arch_optimized_insn *op,
-			     const kprobe_opcode_t *addr, bool has_post)
-{
-	bool falls_through = true;
-	struct insn insn;
-	int err;
-
-	op->first = code->len;
-	for (unsigned int pos = 0; pos < op->size && falls_through; pos += insn.length) {
-		if (pos && pos < JMP32_INSN_SIZE)
-			op->copies[pos - 1] = code->len;
-		err = detour_add_copy(code, op, addr, pos, &insn);
-		if (err)
-			return err;
-		falls_through = !displaced_is_jump(&insn);
-		if (!pos && has_post) {
-			if (displaced_is_branch(&insn) || kprobe_insn_class(&insn) == INSN_SYSTEM)
-				return -EOPNOTSUPP;
-			detour_add_push_ip(code, addr + insn.length);
-			detour_add_push_site(code);
-			detour_add_call(code, kprobe_detour_post);
-		}
-		if (!pos && falls_through)
-			op->rest = code->len;
-	}
-	if (falls_through)
-		detour_add_branch(code, JMP32_INSN_OPCODE, addr + op->size);
-	else
-		code->len += JMP32_INSN_SIZE;
-	return 0;
-}
-
-/* Copy the first displaced instruction once more, for hits after which no handlers are called. */
-static int detour_add_first_copy(struct detour_code *code, struct arch_optimized_insn *op,
-				 const kprobe_opcode_t *addr)
-{
-	struct insn insn;
-	int err;
-
-	op->first = code->len;
-	err = detour_add_copy(code, op, addr, 0, &insn);
-	detour_add_branch(code, JMP32_INSN_OPCODE, code->at + op->rest);
-	return err;
-}
-
-/* Make the code of a detour that is to run at @at. Its length is the same everywhere. */
-static int detour_generate(struct detour_code *code, struct arch_optimized_insn *op,
-			   const struct kprobe_site *site, const kprobe_opcode_t *at)
-{
-	const struct kprobe *kp = &site->kp;
-	int err;
-
-	*code = (struct detour_code){ .at = at };
-	memset(code->bytes, INT3_INSN_OPCODE, sizeof(code->bytes));
-	detour_add(code, &kp, sizeof(kp));
-	detour_add_push_ip(code, kp->addr + INT3_INSN_SIZE);
-	detour_add_call(code, kprobe_detour);
-	err = detour_add_copies(code, op, kp->addr, site->has_post);
-	if (!err && site->has_post)
-		err = detour_add_first_copy(code, op, kp->addr);
-	return err;
-}
-
-/**
- * detour_copies_offset() - Find where in the sequence of copies an address in a detour is
- * @op: The detour.
- * @offset: The offset of the address in it.
- *
- * Context: Any.
- * Return: The offset for kprobe_displaced_origin(), or -1 if there is no copy.
- */
-int __kprobes detour_copies_offset(const struct arch_optimized_insn *op, unsigned int offset)
-{
-	int size = op->rest - DETOUR_POST_HEAD - DETOUR_HEAD;
-
-	if (offset >= op->first)
-		return offset - op->first;
-	if (offset >= op->rest)
-		return offset - op->rest + size;
-	offset -= DETOUR_HEAD;
-	return (int)offset < size ? (int)offset : -1;
-}
-
 static void detour_free(struct arch_optimized_insn *op)
 {
 	if (op->insn)
 		free_optinsn_slot(op->insn, 0);
 	memset(op, 0, sizeof(*op));
-}
-
-static int detour_make(struct arch_optimized_insn *op, struct kprobe_site *site)
-{
-	struct detour_code code;
-	int err;
-
-	err = detour_generate(&code, op, site, site->kp.addr);	/* to know its length */
-	if (err)
-		return err;
-	op->insn = kprobe_get_optinsn_slot(&site->kp, code.len);
-	if (!op->insn)
-		return -ENOMEM;
-	err = detour_generate(&code, op, site, op->insn);
-	if (err)
-		return err;
-	kprobe_write_text(op->insn, code.bytes, code.len, 0);
-	if (op->relay)
-		kprobe_relay_make(op, &site->kp);
-	return 0;
 }
 
 int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *p)
@@ -451,7 +261,7 @@ int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *p)
 	if (size < 0)
 		return size;
 	made.size = size;
-	err = detour_make(&made, site_of(p));
+	err = kprobe_detour_make(&made, site_of(p));
 	if (err)
 		detour_free(&made);
 	else
@@ -551,32 +361,3 @@ void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_li
 	}
 	smp_text_poke_batch_finish();
 }
-
-/* ----------------------------------------------------------------- faults */
-
-/**
- * kprobe_detour_insn_owner() - Find the site whose probed instruction a detour runs
- * @ip: An address.
- * @sp: The stack pointer. In a copied call it is set to that before the call.
- *
- * Context: Any in which RCU is watching. Preemption is off.
- * Return: The site, or NULL if @ip is not in the copy of a probed instruction.
- */
-struct kprobe *kprobe_detour_insn_owner(unsigned long ip, unsigned long *sp)
-{
-	struct kprobe *kp = kprobe_optinsn_slot_owner(ip);
-	const struct arch_optimized_insn *detour;
-	unsigned int pushed;
-	int offset;
-
-	if (!kp)
-		return NULL;
-	detour = detour_of(kp);
-	offset = detour_copies_offset(detour, ip - (unsigned long)detour->insn);
-	if (offset < 0 || kprobe_displaced_origin(detour->code, detour->size, offset, &pushed))
-		return NULL;
-	*sp += pushed;
-	return kp;
-}
-
-NOKPROBE_SYMBOL(kprobe_detour_insn_owner);

@@ -134,22 +134,6 @@ static unsigned int call_push_size(const struct insn *insn)
 	return PUSH_SIZE - !insn->x86_64;
 }
 
-static unsigned int displaced_copy_size(const struct insn *insn)
-{
-	switch (kprobe_insn_class(insn)) {
-	case INSN_JCC:
-		return JCC32_INSN_SIZE;
-	case INSN_JMP:
-		return JMP32_INSN_SIZE;
-	case INSN_CALL:
-		return call_push_size(insn) + JMP32_INSN_SIZE;
-	case INSN_CALL_INDIRECT:
-		return call_push_size(insn) + insn->length;
-	default:
-		return insn->length;
-	}
-}
-
 /*
  * No task may sleep and no CPU may idle in a detour. An ENDBR must stay: with IBT, an
  * indirect branch must find it at its target.
@@ -340,43 +324,3 @@ int kprobe_relocate_displaced(u8 *buf, const struct insn *insn, unsigned long fr
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_relocate_displaced);
-
-/**
- * kprobe_displaced_origin() - Find the displaced instruction that a copy stems from
- * @code: The displaced bytes.
- * @size: The number of displaced bytes, as returned by kprobe_displaced_size().
- * @offset: Offset of an instruction in the sequence of copies that
- *	    kprobe_relocate_displaced() has made of @code.
- * @pushed: Set to the number of bytes on the stack at that instruction in addition to
- *	    those at the displaced one: a copied call has pushed its return address.
- *
- * Context: Any, including NMI: this only calls the instruction decoder.
- * Return: The offset of the displaced instruction, or @size if @offset is after the
- *	   copies.
- */
-notrace unsigned int kprobe_displaced_origin(const u8 *code, unsigned int size,
-					     unsigned int offset, unsigned int *pushed)
-{
-	unsigned int copied;
-	struct insn insn;
-	bool called;
-
-	*pushed = 0;
-	for (unsigned int pos = 0; pos < size; pos += insn.length) {
-		if (insn_decode(&insn, code + pos, size - pos, INSN_MODE_KERN))
-			break;
-		copied = displaced_copy_size(&insn);
-		if (offset < copied) {
-			called = is_call_class(kprobe_insn_class(&insn)) &&
-				 offset >= CALL_INSN_SIZE;
-			*pushed = called ? sizeof(long) : 0;
-			return pos;
-		}
-		offset -= copied;
-		if (displaced_is_jump(&insn))
-			break;
-	}
-	return size;
-}
-EXPORT_SYMBOL_IF_KUNIT(kprobe_displaced_origin);
-NOKPROBE_SYMBOL(kprobe_displaced_origin);

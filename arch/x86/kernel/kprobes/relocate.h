@@ -8,7 +8,7 @@
 #include <linux/kprobes.h>
 #include <linux/types.h>
 
-#include "insn.h"
+struct insn;
 
 int kprobe_relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 			 unsigned long to);
@@ -20,26 +20,10 @@ int kprobe_relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 #define DISPLACED_INSN_COPY_MAX	28
 #define DISPLACED_COPY_MAX	40
 
-/* True if no instruction after it is displaced: execution never continues there. */
-static inline bool displaced_is_jump(const struct insn *insn)
-{
-	return is_jump_class(kprobe_insn_class(insn));
-}
-
-/* True if execution may continue elsewhere than after the instruction. */
-static inline bool displaced_is_branch(const struct insn *insn)
-{
-	char class = kprobe_insn_class(insn);
-
-	return class == INSN_JCC || is_call_class(class) || is_jump_class(class);
-}
-
 int kprobe_displaced_size(const u8 *code, size_t len, unsigned int jump_size, bool its,
 			  bool lfence);
 bool kprobe_displaced_needs_place(const struct insn *insn, bool its, bool lfence);
 int kprobe_relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
 			      unsigned long to);
-unsigned int kprobe_displaced_origin(const u8 *code, unsigned int size,
-				     unsigned int offset, unsigned int *pushed);
 
 #endif /* _X86_KPROBES_RELOCATE_H */

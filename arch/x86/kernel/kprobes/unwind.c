@@ -10,11 +10,15 @@
 #include <linux/percpu.h>
 #include <linux/preempt.h>
 #include <linux/ptrace.h>
+#include <linux/uaccess.h>
 
+#include <asm/insn.h>
 #include <asm/sections.h>
+#include <asm/text-patching.h>
 
 #include "detour.h"
 #include "hit.h"
+#include "opcode.h"
 #include "relay.h"
 
 /*
@@ -49,6 +53,33 @@ static const struct kprobe *site_of_finished_copy(void)
 	return NULL;
 }
 
+/* The number of words pushed before @offset of @code, which begins with saving registers */
+static unsigned int words_pushed(const u8 *code, unsigned int offset)
+{
+	unsigned int count = 0;
+	struct insn insn;
+
+	for (unsigned int pos = 0; pos < offset; pos += insn.length) {
+		if (insn_decode(&insn, code + pos, MAX_INSN_SIZE, INSN_MODE_KERN))
+			break;
+		switch (insn_opcode(&insn)) {
+		case OPCODE_PUSH(0) ... OPCODE_PUSH(7):
+		case OPCODE_PUSH_IMM32:
+		case OPCODE_PUSH_IMM8:
+		case OPCODE_PUSHF:
+		case OPCODE_GROUP5:	/* of which there is only PUSH */
+			count++;
+			break;
+		case OPCODE_LEA:
+			count -= insn.displacement.value / (int)sizeof(long);
+			break;
+		default:
+			break;
+		}
+	}
+	return count;
+}
+
 /*
  * The stub for post handlers, too, has no unwind data until it has pushed all registers, and
  * its address stands for the ip that it does not know.
@@ -64,7 +95,30 @@ static bool kprobe_post_stub_unwind(unsigned long *ip, unsigned long *sp)
 	if (!kp)
 		return false;
 	*ip = (unsigned long)kp->addr + kp->ainsn.size;
-	*sp += kprobe_words_pushed(kprobe_post_stub, offset) * sizeof(long);
+	*sp += words_pushed(kprobe_post_stub, offset) * sizeof(long);
+	return true;
+}
+
+/*
+ * Where a body has the registers of the probed code, set @ip and @sp to those in the detour that
+ * has called it, or that it returns to. The unwinder finds the same by the return address, but
+ * forgets the registers.
+ */
+static bool body_unwind(const struct detour_body *body, unsigned long *ip, unsigned long *sp)
+{
+	unsigned long offset = *ip - (unsigned long)body->code, target;
+	unsigned int words = 0;
+
+	if (offset < body->framed)
+		words = words_pushed(body->code, offset);
+	else if (offset < body->left || offset > body->ret)
+		return false;
+	else if (offset < body->ret)
+		words = offsetof(struct pt_regs, cs) / sizeof(long);
+	if (copy_from_kernel_nofault(&target, (unsigned long *)*sp + words, sizeof(target)))
+		return false;
+	*ip = offset < body->framed ? target - CALL_INSN_SIZE : target;
+	*sp += (words + 1) * sizeof(long);
 	return true;
 }
 
@@ -111,7 +165,8 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 		if (kp)
 			return (unsigned long)kp->addr;
 	}
-	kprobe_body_unwind(&ip, sp);
+	if (IS_ENABLED(CONFIG_OPTPROBES) && !body_unwind(&kprobe_detour_body, &ip, sp))
+		body_unwind(&kprobe_detour_post_body, &ip, sp);
 	if (is_kernel_text(ip) || kprobe_detour_unwind(&ip, sp))
 		return ip;
 	return kprobe_original_ip(ip);
