@@ -99,36 +99,6 @@ static bool is_sp_relative(const struct insn *insn)
 	return insn->sib.nbytes && X86_SIB_BASE(insn->sib.bytes[0]) == 4;
 }
 
-/*
- * The prefixes that remain allowed on a branch are ignored, are hints or concern a
- * feature that the kernel does not use (BND). A direct branch is copied without them.
- * An indirect one keeps them, since NOTRACK and segments matter.
- */
-static bool is_movable(const struct insn *insn)
-{
-	switch (kprobe_insn_class(insn)) {
-	case INSN_CALL_INDIRECT:
-		if (is_sp_relative(insn))
-			return false;
-		fallthrough;
-	case INSN_JCC:
-	case INSN_JMP:
-	case INSN_CALL:
-	case INSN_JMP_INDIRECT:
-	case INSN_RET:
-		return !is_rex2_insn(insn) && !has_prefix(insn, PREFIX_LOCK) &&
-		       !has_prefix(insn, PREFIX_OPSIZE);
-	case INSN_LOOP:
-	case INSN_JCXZ:
-	case INSN_XBEGIN:
-	case INSN_CALL_FAR:
-	case INSN_JMP_FAR:
-		return false;
-	default:
-		return true;
-	}
-}
-
 static unsigned int call_push_size(const struct insn *insn)
 {
 	return PUSH_SIZE - !insn->x86_64;
@@ -140,10 +110,20 @@ static unsigned int call_push_size(const struct insn *insn)
  */
 static bool can_be_displaced(const struct insn *insn)
 {
-	char class = kprobe_insn_class(insn);
-
-	return kprobe_analyse_insn(insn) != INSN_RUN_NEVER && is_movable(insn) &&
-	       !is_wait_class(class) && class != INSN_ENDBR;
+	switch (kprobe_insn_class(insn)) {
+	case INSN_LOOP:
+	case INSN_JCXZ:
+	case INSN_WAIT:
+	case INSN_TIMED_WAIT:
+	case INSN_ENDBR:
+		return false;
+	case INSN_CALL_INDIRECT:
+		if (is_sp_relative(insn))
+			return false;
+		fallthrough;
+	default:
+		return kprobe_analyse_insn(insn) != INSN_RUN_NEVER;
+	}
 }
 
 /**
@@ -222,7 +202,10 @@ int kprobe_displaced_size(const u8 *code, size_t len, unsigned int jump_size, bo
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_displaced_size);
 
-/* Copy a direct branch as a near Jcc, or else as a near JMP. */
+/*
+ * Copy a direct branch as a near Jcc, or else as a near JMP, without its prefixes: those that can
+ * be displaced are ignored, are hints, or concern a feature that the kernel does not use (BND).
+ */
 static int relocate_branch(u8 *buf, const struct insn *insn, unsigned long from,
 			   unsigned long to)
 {
@@ -303,15 +286,11 @@ static int relocate_call(u8 *buf, const struct insn *insn, unsigned long from,
  *
  * Context: Any.
  * Return: The length of the copy in bytes, which does not depend on the addresses;
- *	   -EILSEQ if no copy does the same; -ERANGE if what the instruction refers
- *	   to is too far from @to.
+ *	   -ERANGE if what the instruction refers to is too far from @to.
  */
 int kprobe_relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
 			      unsigned long to)
 {
-	if (!is_movable(insn))
-		return -EILSEQ;
-
 	switch (kprobe_insn_class(insn)) {
 	case INSN_JCC:
 	case INSN_JMP:
