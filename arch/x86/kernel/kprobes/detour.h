@@ -61,17 +61,10 @@ struct detour_body {
 extern const struct detour_body kprobe_detour_body, kprobe_detour_post_body;
 
 /* A handler has changed the path: ip is where execution continues. */
-#ifdef CONFIG_X86_64
 static __always_inline void detour_clear_mark(struct pt_regs *regs)
 {
-	regs->csx = regs->cs;
+	((u16 *)&regs->cs)[1] = 0;
 }
-#else
-static __always_inline void detour_clear_mark(struct pt_regs *regs)
-{
-	regs->__csh = 0;
-}
-#endif
 
 #ifdef CONFIG_OPTPROBES
 /* Does it call post handlers, too? */
@@ -90,13 +83,10 @@ unsigned int kprobe_detour_origin(const struct arch_optimized_insn *op, unsigned
 int kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_resched(void);
-unsigned long kprobe_detoured_ip(unsigned long ip);
+void kprobe_detour_redirect(struct pt_regs *regs);
 struct kprobe *kprobe_detour_unwind(unsigned long *ip, unsigned long *sp);
 #else
-static __always_inline unsigned long kprobe_detoured_ip(unsigned long ip)
-{
-	return ip;
-}
+static inline void kprobe_detour_redirect(struct pt_regs *regs) { }
 
 static inline struct kprobe *kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 {

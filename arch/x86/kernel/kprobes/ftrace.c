@@ -7,6 +7,7 @@
 #include <linux/preempt.h>
 #include <linux/ptrace.h>
 
+#include "detour.h"
 #include "hit.h"
 
 /* Call the handlers. Returns the address at which execution continues. */

@@ -145,15 +145,6 @@ static __always_inline void kprobe_run_without_trap(struct kprobe *kp, struct pt
 }
 
 /*
- * A handler has set ip. If a jump displaces the instruction there, continue at its copy.
- * Detours call this, too.
- */
-noinstr void kprobe_detour_redirect(struct pt_regs *regs)
-{
-	regs->ip = kprobe_detoured_ip(regs->ip);
-}
-
-/*
  * Begin the second half of a hit: call the post handlers of the probes whose pre handlers
  * were called, with @regs->ip after the instruction. The instruction may have changed the
  * context level: post handlers hit probes on the level that it has left. Returns true if a

@@ -20,7 +20,6 @@ void kretprobe_returned(struct pt_regs *regs);
 noinstr void kprobe_save_hit(void);
 noinstr void kprobe_restore_hit(void);
 noinstr bool kprobe_run_post_handlers(struct kprobe *kp, struct pt_regs *regs);
-noinstr void kprobe_detour_redirect(struct pt_regs *regs);
 
 /*
  * Make @kp the running kprobe of this CPU; its handlers see @regs. The hit is @nested if

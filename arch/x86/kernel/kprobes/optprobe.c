@@ -141,29 +141,29 @@ static __always_inline bool uses_detour(const struct kprobe *kp,
 }
 
 /**
- * kprobe_detoured_ip() - Map an address set by a handler to where execution continues
- * @ip: The address.
+ * kprobe_detour_redirect() - Let execution continue where a handler has set ip
+ * @regs: The registers.
  *
- * If a jump displaces the instruction at @ip, or is about to, execution must continue
- * at the copy: the grace period before the jump may be over already.
+ * If a jump displaces the instruction at ip, or is about to, execution must continue at the copy:
+ * the grace period before the jump may be over already.
  *
  * Context: Any, also noinstr. Preemption is off.
- * Return: The address of the copy if a jump displaces the instruction at @ip, else @ip.
  */
-noinstr unsigned long kprobe_detoured_ip(unsigned long ip)
+noinstr void kprobe_detour_redirect(struct pt_regs *regs)
 {
 	const struct arch_optimized_insn *op;
 	struct kprobe *kp;
 
 	for (unsigned int pos = 1; pos < JMP32_INSN_SIZE; pos++) {
-		kp = kprobe_find((void *)ip - pos);
+		kp = kprobe_find((void *)regs->ip - pos);
 		if (!kp || kprobe_ftrace(kp))	/* which has no @optinsn */
 			continue;
 		op = detour_of(kp);
-		if (uses_detour(kp, op) && op->copies[pos - 1])
-			return (unsigned long)op->insn + op->copies[pos - 1];
+		if (uses_detour(kp, op) && op->copies[pos - 1]) {
+			regs->ip = (unsigned long)op->insn + op->copies[pos - 1];
+			return;
+		}
 	}
-	return ip;
 }
 
 #ifdef CONFIG_PREEMPTION
