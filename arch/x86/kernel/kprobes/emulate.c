@@ -367,31 +367,6 @@ static __always_inline bool emulate_rare_op(const struct insn_emulation *emul,
 	}
 }
 
-/*
- * Run @emul. Operands and branches are relative to the next instruction. The common
- * operations come before the switch, which is a search where jump tables are forbidden.
- */
-static __always_inline bool emulate_op(const struct insn_emulation *emul,
-				       struct pt_regs *regs, unsigned long next)
-{
-	if (emul->op == INSN_JCC) {
-		int3_emulate_jcc(regs, emul->cond, next, emul->disp);
-		return true;
-	}
-
-	if (emul->op == INSN_CALL) {
-		emulate_push(regs, next, next + emul->disp);
-		return true;
-	}
-
-	if (emul->op == INSN_JMP) {
-		int3_emulate_jmp(regs, next + emul->disp);
-		return true;
-	}
-
-	return emulate_rare_op(emul, regs, next);
-}
-
 /**
  * kprobe_emulate_insn() - Apply the effect of an instruction without executing it
  * @emul: Its description, from kprobe_prepare_emulation().
@@ -410,6 +385,25 @@ static __always_inline bool emulate_op(const struct insn_emulation *emul,
  */
 noinstr bool kprobe_emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs)
 {
-	return emulate_op(emul, regs, regs->ip + emul->size);
+	/* Operands and branches are relative to it. */
+	unsigned long next = regs->ip + emul->size;
+
+	/* The switch is a search where jump tables are forbidden: these are the common ones. */
+	if (emul->op == INSN_JCC) {
+		int3_emulate_jcc(regs, emul->cond, next, emul->disp);
+		return true;
+	}
+
+	if (emul->op == INSN_CALL) {
+		emulate_push(regs, next, next + emul->disp);
+		return true;
+	}
+
+	if (emul->op == INSN_JMP) {
+		int3_emulate_jmp(regs, next + emul->disp);
+		return true;
+	}
+
+	return emulate_rare_op(emul, regs, next);
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_emulate_insn);

@@ -139,7 +139,7 @@ static unsigned long relay_find_in_symbol(unsigned long start, unsigned long end
 	struct insn insn;
 
 	for (pos = start; pos < stop; pos += insn.length) {
-		if (kprobe_decode_insn(&insn, code, pos) || is_kgdb_breakpoint(code, pos))
+		if (kprobe_decode_insn(&insn, code, pos))
 			return 0;
 		if (kprobe_branches_reach(pos, 1, site))
 			after_jump = false;

@@ -258,11 +258,6 @@ static bool branch_map_add_insn(const struct branch_map *map, struct scan_frame 
 	return indirect && !is_absolute_table_jump(insn) && !is_tail_call(frame, insn);
 }
 
-static size_t cfi_data_size(const u8 *code, size_t len)
-{
-	return IS_ENABLED(CONFIG_CFI) ? kprobe_cfi_check_size(code, len) : 0;
-}
-
 /* True if @insn loads ES, DS or FS on i386, with which handlers run. */
 static bool is_segment_load(const struct insn *insn)
 {
@@ -281,15 +276,6 @@ static bool is_segment_load(const struct insn *insn)
 	default:
 		return false;
 	}
-}
-
-/*
- * A breakpoint that execution may reach is a debugger's and hides an instruction of
- * unknown length. After an unconditional jump or return it is padding.
- */
-static bool is_debugger_breakpoint(const u8 *code, bool after_jump)
-{
-	return code[0] == INT3_INSN_OPCODE && !after_jump;
 }
 
 /*
@@ -340,13 +326,14 @@ void kprobe_scan_branches(const struct branch_map *map, const u8 *code, size_t l
 	branch_map_add(map, addr);
 	for (pos = 0; pos < len && !is_int3_padding(code + pos, len - pos);
 	     pos += insn.length) {
-		data = cfi_data_size(code + pos, len - pos);
+		data = IS_ENABLED(CONFIG_CFI) ? kprobe_cfi_check_size(code + pos, len - pos) : 0;
 		if (data) {
 			branch_map_add_range(map, addr + pos, data + 1);
 			insn.length = data;
 			continue;
 		}
-		if (is_debugger_breakpoint(code + pos, after_jump) ||
+		/* A breakpoint that may be reached is a debugger's and hides an instruction. */
+		if ((code[pos] == INT3_INSN_OPCODE && !after_jump) ||
 		    insn_decode(&insn, code + pos, len - pos, INSN_MODE_KERN)) {
 			opaque = true;
 			insn.length = 1;

@@ -102,7 +102,8 @@ void kprobe_read_text(u8 *buf, unsigned long addr, unsigned int len)
  * @addr: Address of the instruction.
  *
  * Context: kprobe_mutex and text_mutex held.
- * Return: 0, or -EILSEQ if the text cannot be read or is no instruction.
+ * Return: 0, or -EILSEQ if the text cannot be read, is no instruction, or is a breakpoint of
+ *	kgdb, which hides an instruction of unknown length.
  */
 int kprobe_decode_insn(struct insn *insn, u8 *code, unsigned long addr)
 {
@@ -115,6 +116,8 @@ int kprobe_decode_insn(struct insn *insn, u8 *code, unsigned long addr)
 			return -EILSEQ;
 	}
 	restore_original_text(code, addr, len);
+	if (code[0] == INT3_INSN_OPCODE && has_kgdb_breakpoint(addr, INT3_INSN_SIZE))
+		return -EILSEQ;
 	return insn_decode(insn, code, len, INSN_MODE_KERN) ? -EILSEQ : 0;
 }
 
@@ -136,8 +139,7 @@ int arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr
 
 	lockdep_assert_held(&text_mutex);
 	while (*pos <= addr) {
-		if (kprobe_decode_insn(&insn, code, *pos) ||
-		    is_kgdb_breakpoint(code, *pos))
+		if (kprobe_decode_insn(&insn, code, *pos))
 			return -EILSEQ;
 		padding = code[0] == INT3_INSN_OPCODE ? padding + 1 : 0;
 		if (padding > MAX_PADDING)

@@ -30,12 +30,6 @@ static inline bool has_kgdb_breakpoint(unsigned long addr, unsigned int size)
 }
 #endif
 
-/* True if @code, at @addr, is kgdb's: it hides an instruction of unknown length. */
-static inline bool is_kgdb_breakpoint(const u8 *code, unsigned long addr)
-{
-	return code[0] == INT3_INSN_OPCODE && has_kgdb_breakpoint(addr, 1);
-}
-
 int kprobe_decode_insn(struct insn *insn, u8 *code, unsigned long addr);
 void kprobe_read_text(u8 *buf, unsigned long addr, unsigned int len);
 void kprobe_write_text(void *addr, const void *code, unsigned int len, unsigned int old_len);
