@@ -24,56 +24,12 @@
 #include "opcode.h"
 #include "scan.h"
 
-/**
- * struct scan_frame - Size of the stack frame while a function is scanned
- * @depth:	Bytes on the stack, relative to the function's entry if @exact, else
- *		to the point after the last unconditional jump or return, where the
- *		size of the frame is unknown.
- * @exact:	The scan has followed the path of execution to this point.
- * @jumps:	The last jumps found with an exact frame: their targets have the same
- *		frame.
- * @nr_jumps:	The number of such jumps found so far.
+/*
+ * The size of the stack frame in bytes is followed from the entry, where it is 0. At what only a
+ * branch can reach it is unknown: then it counts what has been pushed since, from here on. So it
+ * is positive until a frame is released.
  */
-struct scan_frame {
-	long depth;
-	bool exact;
-	struct {
-		unsigned long to;
-		long depth;
-	} jumps[16];
-	unsigned int nr_jumps;
-};
-
-static void scan_frame_set_unknown(struct scan_frame *frame)
-{
-	frame->depth = 0;
-	frame->exact = false;
-}
-
-static void scan_frame_remember_jump(struct scan_frame *frame, unsigned long to)
-{
-	unsigned int slot = frame->nr_jumps % ARRAY_SIZE(frame->jumps);
-
-	if (!frame->exact)
-		return;
-	frame->jumps[slot].to = to;
-	frame->jumps[slot].depth = frame->depth;
-	frame->nr_jumps++;
-}
-
-/* Set the frame at @addr, after an unconditional jump or return. */
-static void scan_frame_recall_jump(struct scan_frame *frame, unsigned long addr)
-{
-	unsigned int nr = min_t(unsigned int, frame->nr_jumps, ARRAY_SIZE(frame->jumps));
-
-	scan_frame_set_unknown(frame);
-	for (unsigned int i = 0; i < nr; i++) {
-		if (frame->jumps[i].to != addr)
-			continue;
-		frame->depth = frame->jumps[i].depth;
-		frame->exact = true;
-	}
-}
+#define FRAME_UNKNOWN		1
 
 static bool insn_rm_is_sp(const struct insn *insn)
 {
@@ -88,14 +44,15 @@ static bool insn_reg_is_sp(const struct insn *insn)
 	       !X86_REX_R(insn->rex_prefix.bytes[0]);
 }
 
-static void scan_frame_apply_insn(struct scan_frame *frame, const struct insn *insn)
+/* The size of the frame after @insn, at which it is @frame. */
+static long frame_after_insn(long frame, const struct insn *insn)
 {
 	u8 reg = X86_MODRM_REG(insn->modrm.bytes[0]);
 
 	switch (insn_opcode(insn)) {
 	case OPCODE_GROUP5:
 		if (reg != GROUP5_PUSH)
-			break;
+			return frame;
 		fallthrough;
 	case OPCODE_PUSH(0) ... OPCODE_PUSH(7):
 	case 0x68:		/* PUSH of a constant, of FS, of GS */
@@ -103,51 +60,40 @@ static void scan_frame_apply_insn(struct scan_frame *frame, const struct insn *i
 	case OPCODE_PUSHF:
 	case 0x0fa0:
 	case 0x0fa8:
-		frame->depth += sizeof(long);
-		break;
+		return frame + sizeof(long);
 	case OPCODE_POP(0) ... OPCODE_POP(7):
 	case 0x8f:		/* POP to memory, to FS, to GS */
 	case OPCODE_POPF:
 	case 0x0fa1:
 	case 0x0fa9:
-		frame->depth -= sizeof(long);
-		break;
+		return frame - sizeof(long);
 	case OPCODE_LEAVE:	/* releases the frame, whatever its size, and pops */
-		scan_frame_set_unknown(frame);
-		frame->depth = -(long)sizeof(long);
-		break;
+		return FRAME_UNKNOWN - sizeof(long);
 	case 0x81:		/* ADD, SUB, CMP or other arithmetic with a constant */
 	case 0x83:
 		if (!insn_rm_is_sp(insn) || reg == 7)
-			break;
+			return frame;
 		if (reg == 0)
-			frame->depth -= insn->immediate.value;
-		else if (reg == 5)
-			frame->depth += insn->immediate.value;
-		else
-			scan_frame_set_unknown(frame);
-		break;
+			return frame - insn->immediate.value;
+		return reg == 5 ? frame + insn->immediate.value : FRAME_UNKNOWN;
 	case 0x01:		/* ADD, SUB, MOV */
 	case 0x29:
 	case 0x89:
-		if (insn_rm_is_sp(insn))
-			scan_frame_set_unknown(frame);
-		break;
+		return insn_rm_is_sp(insn) ? FRAME_UNKNOWN : frame;
 	case 0x03:		/* ADD, SUB, MOV, LEA */
 	case 0x2b:
 	case 0x8b:
 	case 0x8d:
-		if (insn_reg_is_sp(insn))
-			scan_frame_set_unknown(frame);
-		break;
+		return insn_reg_is_sp(insn) ? FRAME_UNKNOWN : frame;
 	case 0x06 ... 0x07:	/* PUSH, POP of segments; PUSHA, POPA */
 	case 0x0e:
 	case 0x16 ... 0x17:
 	case 0x1e ... 0x1f:
 	case 0x60 ... 0x61:
 	case 0xc8:		/* ENTER */
-		scan_frame_set_unknown(frame);
-		break;
+		return FRAME_UNKNOWN;
+	default:
+		return frame;
 	}
 }
 
@@ -178,11 +124,9 @@ static bool is_absolute_table_jump(const struct insn *insn)
  * True if this indirect jump leaves the function for another one, which returns to the
  * caller: the frame is released there, or there was none.
  */
-static bool is_tail_call(const struct scan_frame *frame, const struct insn *insn)
+static bool is_tail_call(long frame, const struct insn *insn)
 {
-	if (insn_opcode(insn) == OPCODE_GROUP5 && is_table_jump(insn))
-		return false;
-	return frame->exact ? !frame->depth : frame->depth < 0;
+	return frame <= 0 && !(insn_opcode(insn) == OPCODE_GROUP5 && is_table_jump(insn));
 }
 
 /* True if only a branch from elsewhere can reach the next instruction. */
@@ -232,7 +176,7 @@ static void branch_map_add_operands(const struct branch_map *map, const struct i
 }
 
 /* Add the targets of an instruction. Returns true if some of them are unknown. */
-static bool branch_map_add_insn(const struct branch_map *map, struct scan_frame *frame,
+static bool branch_map_add_insn(const struct branch_map *map, long frame,
 				const struct insn *insn, unsigned long addr,
 				bool (*is_thunk)(unsigned long addr))
 {
@@ -250,8 +194,6 @@ static bool branch_map_add_insn(const struct branch_map *map, struct scan_frame 
 	if (is_relative_class(class)) {
 		branch_map_add(map, target);
 		indirect = !call && is_thunk(target);
-		if (!call)
-			scan_frame_remember_jump(frame, target);
 	} else {
 		branch_map_add_operands(map, insn, end);
 	}
@@ -319,9 +261,9 @@ void kprobe_scan_branches(const struct branch_map *map, const u8 *code, size_t l
 			  unsigned long addr, bool (*is_thunk)(unsigned long addr))
 {
 	bool opaque = kprobe_is_static_call_tramp(code, len), after_jump = false;
-	struct scan_frame frame = { .exact = true };
 	struct insn insn;
 	size_t pos, data;
+	long frame = 0;
 
 	branch_map_add(map, addr);
 	for (pos = 0; pos < len && !is_int3_padding(code + pos, len - pos);
@@ -339,16 +281,16 @@ void kprobe_scan_branches(const struct branch_map *map, const u8 *code, size_t l
 			insn.length = 1;
 			continue;
 		}
-		if (branch_map_add_insn(map, &frame, &insn, addr + pos, is_thunk) ||
+		if (branch_map_add_insn(map, frame, &insn, addr + pos, is_thunk) ||
 		    is_segment_load(&insn))
 			opaque = true;
-		scan_frame_apply_insn(&frame, &insn);
+		frame = frame_after_insn(frame, &insn);
 		after_jump = insn_never_falls_through(&insn);
 		if (!after_jump)
 			continue;
 		insn.length += thunk_filler_size(&insn, code + pos + insn.length,
 						 len - pos - insn.length);
-		scan_frame_recall_jump(&frame, addr + pos + insn.length);
+		frame = FRAME_UNKNOWN;
 	}
 	if (opaque)
 		branch_map_add_range(map, addr, len);

@@ -255,18 +255,6 @@ static void test_tail_calls(struct kunit *test)
 					  0xe9, TO_THUNK(9), 0x0f, 0x00, 0x00), TARGETS(0x13) },
 		{ "add after a ud2", CODE(0x53, 0x0f, 0x0b, 0x48, 0x83, 0xc4, 0x08, 0xff, 0xe0),
 		  .bits = 64 },
-		{ "je to it, no frame", CODE(0x74, 0x01, 0xc3, 0xff, 0xe0), TARGETS(0x03) },
-		{ "je to it, frame released", CODE(0x53, 0x5b, 0x74, 0x01, 0xc3, 0xff, 0xe0),
-		  TARGETS(0x05) },
-		{ "je to it, frame elsewhere", CODE(0x74, 0x03, 0x53, 0x5b, 0xc3, 0xff, 0xe0),
-		  TARGETS(0x05) },
-		/* What jumps to a thunk have been patched to, and after them another one. */
-		{ "je after a patched thunk's jump", CODE(0x74, 0x05, 0xff, 0xe0, 0xcc, BYTES_NOP2,
-							   0xff, 0xe0), TARGETS(0x07) },
-		{ "the same, r11", CODE(0x74, 0x05, 0x41, 0xff, 0xe3, 0xcc, 0x90, 0xff, 0xe0),
-		  TARGETS(0x07) },
-		{ "patched jne thunk", CODE(0x74, 0x04, 0xff, 0xe0, 0xcc, 0x90, 0xff, 0xe0),
-		  TARGETS(0x06) },
 		{ "push, pop of segments", CODE(0x0f, 0xa0, 0x0f, 0xa8, 0x0f, 0xa9, 0x0f, 0xa1,
 						0xff, 0xe0), .bits = 64 },
 		{ "push, pop of segments", CODE(0x0f, 0xa0, 0x0f, 0xa8, 0x0f, 0xa9,
@@ -336,6 +324,7 @@ static void test_jump_tables(struct kunit *test)
 		  .bits = 64 },
 		{ "after a ret", CODE(0xc3, 0xff, 0xe0, 0x90) },
 		{ "after a ret, call's arguments", CODE(0xc3, 0x50, 0x58, 0xff, 0xe0, 0x90) },
+		{ "je to it, no frame", CODE(0x74, 0x01, 0xc3, 0xff, 0xe0, 0x90), TARGETS(0x03) },
 		{ "je to it, with a frame", CODE(0x53, 0x74, 0x02, 0x5b, 0xc3, 0xff, 0xe0, 0x90) },
 		{ "jmp *disp32(,%rax,4)", CODE(0xff, 0x24, 0x85, 0x00, 0x00, 0x80, 0x81, 0x90),
 		  .bits = 64 },
@@ -400,33 +389,6 @@ static void test_segment_loads(struct kunit *test)
 		expect_opaque(test, &loads[i]);
 	for (i = 0; i < ARRAY_SIZE(others); i++)
 		expect_targets(test, &others[i]);
-}
-
-/* The last jumps are remembered, and only those. */
-static void test_many_jumps(struct kunit *test)
-{
-	DECLARE_BITMAP(bits, TEXT_SIZE);
-	u8 code[MAX_CODE];
-	int n, pos;
-
-	for (n = 1; n < 20; n++) {
-		/* je to the end; others to elsewhere; ret; jmp *%rax */
-		pos = 0;
-		code[pos++] = 0x74;
-		code[pos++] = (n - 1) * 2 + 1;
-		while (pos < n * 2) {
-			code[pos++] = 0x75;
-			code[pos++] = 0x80;
-		}
-		code[pos++] = 0xc3;
-		code[pos++] = 0xff;
-		code[pos++] = 0xe0;
-
-		scan(bits, code, pos);
-		KUNIT_EXPECT_TRUE(test, test_bit(CODE_AT + pos - 2, bits));
-		KUNIT_EXPECT_EQ_MSG(test, test_bit(CODE_AT + pos - 1, bits), n > 16,
-				    "%d jumps", n);
-	}
 }
 
 static void test_no_code(struct kunit *test)
@@ -583,7 +545,6 @@ static struct kunit_case kprobes_branches_cases[] = {
 	KUNIT_CASE(test_tail_calls),
 	KUNIT_CASE(test_jump_tables),
 	KUNIT_CASE(test_segment_loads),
-	KUNIT_CASE(test_many_jumps),
 	KUNIT_CASE(test_no_code),
 	KUNIT_CASE(test_cfi_check),
 	KUNIT_CASE(test_map_ends),
