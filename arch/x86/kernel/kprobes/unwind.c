@@ -22,35 +22,22 @@
 #include "relay.h"
 
 /*
- * The site whose pre handlers see @regs on this CPU, or NULL. What runs may be no site: then
- * the registers are those of an earlier hit.
+ * The site of the hit on this CPU whose pre handlers see @regs, or whose copy has run if that is
+ * NULL: its post handlers have not been called yet. NULL if there is none: what runs may be no
+ * site, and then the registers are those of an earlier hit.
  */
-static const struct kprobe *running_site_of_regs(const struct pt_regs *regs)
+static const struct kprobe *site_of_hit(const struct pt_regs *regs)
 {
 	const struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
 	const struct kprobe *running = kprobe_running();
 
-	if (!regs || !running)
+	if (!running)
 		return NULL;
 	/* The outer hits first: their registers are those of the running one as it begins. */
 	for (unsigned int i = 0; i < kcb->depth; i++)
 		if (kcb->outer[i].regs == regs && kprobe_is_site(kcb->outer[i].kp))
 			return kcb->outer[i].kp;
 	return kcb->regs == regs && kprobe_is_site(running) ? running : NULL;
-}
-
-/* The site whose copy this CPU has run, and whose post handlers it has not called yet. */
-static const struct kprobe *site_of_finished_copy(void)
-{
-	const struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
-	unsigned int i = kcb->depth;
-
-	if (!kcb->regs)
-		return kprobe_running();
-	while (i--)
-		if (!kcb->outer[i].regs)
-			return kcb->outer[i].kp;
-	return NULL;
 }
 
 /* The number of words pushed before @offset of @code, which begins with saving registers */
@@ -91,7 +78,7 @@ static bool kprobe_post_stub_unwind(unsigned long *ip, unsigned long *sp)
 
 	if (offset >= kprobe_post_stub_framed - kprobe_post_stub)
 		return false;
-	kp = site_of_finished_copy();
+	kp = site_of_hit(NULL);
 	if (!kp)
 		return false;
 	*ip = (unsigned long)kp->addr + kp->ainsn.size;
@@ -125,7 +112,7 @@ static bool body_unwind(const struct detour_body *body, unsigned long *ip, unsig
 /* True if a detour has saved @regs and no handler has changed the path. */
 static bool is_hit_of_detour(const struct pt_regs *regs, unsigned long hit)
 {
-	return regs && READ_ONCE_NOCHECK(regs->csx) >> 16 == DETOUR_MARK &&
+	return READ_ONCE_NOCHECK(regs->csx) >> 16 == DETOUR_MARK &&
 	       get_kprobe((void *)hit);
 }
 
@@ -148,20 +135,20 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 			       unsigned long *sp)
 {
 	const struct kprobe *kp;
-	unsigned long hit = 0;
+	unsigned long hit;
 
 	guard(preempt_notrace)();
-	if (regs && kprobe_post_stub_unwind(&ip, sp))
-		return ip;
-	/* The stack may be that of a task that runs now. */
-	if (regs)
+	if (regs) {
+		if (kprobe_post_stub_unwind(&ip, sp))
+			return ip;
+		/* The stack may be that of a task that runs now. */
 		hit = READ_ONCE_NOCHECK(regs->ip) - INT3_INSN_SIZE;
-	kp = running_site_of_regs(regs);
-	if (kp ? hit == (unsigned long)kp->addr : is_hit_of_detour(regs, hit))
-		return hit;
-	/* It may also be any word of a stack that changes. */
-	if (regs && (is_kernel_text(ip) || is_module_text_address(ip))) {
-		kp = kprobe_relay_owner(ip);
+		kp = site_of_hit(regs);
+		if (kp ? hit == (unsigned long)kp->addr : is_hit_of_detour(regs, hit))
+			return hit;
+		/* It may also be any word of a stack that changes. */
+		kp = is_kernel_text(ip) || is_module_text_address(ip) ? kprobe_relay_owner(ip) :
+									NULL;
 		if (kp)
 			return (unsigned long)kp->addr;
 	}
