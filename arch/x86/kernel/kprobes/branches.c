@@ -329,7 +329,7 @@ EXPORT_SYMBOL_IF_KUNIT(arch_forget_text);
 /**
  * kprobe_branches_check() - Check if a jump may displace instructions
  * @addr: The address of the first instruction.
- * @size: The size of the instructions in bytes, not 0. They are in one function.
+ * @size: The size of the instructions in bytes, more than 1. They are in one function.
  *
  * The first byte may be a branch target, the others must not be.
  *
@@ -342,18 +342,16 @@ int kprobe_branches_check(unsigned long addr, unsigned int size)
 {
 	void *start = (void *)addr, *last = start + size - 1;
 	const struct branch_map *map = branch_map_at(addr);
-	unsigned long offset;
 
 	if (!map)
 		return -EAGAIN;
-	offset = addr - map->start;
-	if (size > map->size - offset)
+	if (size > map->start + map->size - addr)
 		return -ERANGE;
 	if (ftrace_text_reserved(start, last))
 		return -EBUSY;
 
 	/* Reserved text has more than one byte, so a bit is set after the first. */
-	if (find_next_bit(map->bits, offset + size, offset + 1) >= offset + size)
+	if (!kprobe_branches_reach(addr + 1, size - 1, addr))
 		return 0;
 	return jump_label_text_reserved(start, last) || static_call_text_reserved(start, last) ?
 	       -EBUSY : -EADDRINUSE;

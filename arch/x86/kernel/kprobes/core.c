@@ -237,12 +237,11 @@ struct kretprobe_blackpoint kretprobe_blacklist[] = {
 
 bool arch_within_kprobe_blacklist(unsigned long addr)
 {
-	return (addr >= (unsigned long)__entry_text_start &&
-		addr < (unsigned long)__entry_text_end) ||
-	       (addr >= (unsigned long)__kprobes_text_start &&
-		addr < (unsigned long)__kprobes_text_end) ||
-	       (addr >= (unsigned long)__noinstr_text_start &&
-		addr < (unsigned long)__noinstr_text_end);
+	void *place = (void *)addr;
+
+	return memory_contains(__entry_text_start, __entry_text_end, place, 1) ||
+	       memory_contains(__kprobes_text_start, __kprobes_text_end, place, 1) ||
+	       memory_contains(__noinstr_text_start, __noinstr_text_end, place, 1);
 }
 
 /*

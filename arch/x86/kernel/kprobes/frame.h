@@ -27,18 +27,9 @@
 
 #define WORD			(BITS_PER_LONG / 8)
 
-/* Push a struct pt_regs for handlers, down to @ip. PUSH_REST pushes the rest. */
-.macro PUSH_FRAME ip:req
-	push	$__KERNEL_DS
-	push	%_ASM_SP
-	pushf
-	push	$__KERNEL_CS
-	push	\ip
-.endm
-
 /*
- * Push what PUSH_FRAME leaves of a struct pt_regs. Probed code may run between STAC and CLAC,
- * and functions return there, too: handlers must not. At a return, but nowhere else, DF is
+ * Push what is below @ip in a struct pt_regs for handlers. Probed code may run between STAC and
+ * CLAC, and functions return there, too: handlers must not. At a return, but nowhere else, DF is
  * clear.
  */
 .macro PUSH_REST clear_df=1 unwind_hint=1

@@ -253,7 +253,7 @@ static bool is_sti_shadow_needed(const struct insn *sti)
 		return true;
 
 	class = kprobe_insn_class(&next);
-	return is_wait_class(class) || class <= INSN_REFUSED;
+	return class == INSN_WAIT || class == INSN_TIMED_WAIT || class <= INSN_REFUSED;
 }
 
 static enum insn_run insn_emulated_run(const struct insn *insn)

@@ -45,11 +45,6 @@ enum insn_class {
 	INSN_STOP = '!',		/* INT3, UD2, far RET: the next one is not reached */
 };
 
-static inline bool is_wait_class(char class)
-{
-	return class == INSN_WAIT || class == INSN_TIMED_WAIT;
-}
-
 static inline bool is_call_class(char class)
 {
 	return class == INSN_CALL || class == INSN_CALL_INDIRECT;

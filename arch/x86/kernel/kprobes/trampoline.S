@@ -26,7 +26,11 @@ SYM_INNER_LABEL(__kretprobe_trampoline, SYM_L_GLOBAL)
 .Lreturned:
 	UNWIND_HINT_FUNC
 	ANNOTATE_NOENDBR	/* pushed */
-	PUSH_FRAME ip=$.Lreturned
+	push	$__KERNEL_DS
+	push	%_ASM_SP
+	pushf
+	push	$__KERNEL_CS
+	push	$.Lreturned
 	PUSH_REST clear_df=0 unwind_hint=0
 	mov	%_ASM_SP, %_ASM_ARG1
 	call	kretprobe_returned
