@@ -236,24 +236,13 @@ static const char * const jumpless[] = {
 };
 
 /* Those that load a system register, after which a detour calls no post handlers. */
-static const char * const system[] = { "form_clts", "form_mov_to_cr0", "form_mov_to_es" };
-
-/* Those on i386 that load a segment, each with its _second. */
-static const char * const jumpless_32[] = {
-	"form_lds", "form_les", "form_lfs", "form_mov_to_ds", "form_mov_to_es", "form_mov_to_fs",
-	"form_null_es", "form_null_fs", "form_pop_ds", "form_pop_es", "form_pop_fs",
+static const char * const system[] = {
+	"form_clts", "form_mov_to_cr0", "form_mov_to_es",
+#ifdef CONFIG_X86_32
+	"form_lds", "form_les", "form_lfs", "form_mov_to_ds", "form_mov_to_fs", "form_pop_ds",
+	"form_pop_es", "form_pop_fs",
+#endif
 };
-
-static bool loads_segment(const char *name)
-{
-	for (unsigned int i = 0; i < ARRAY_SIZE(jumpless_32); i++) {
-		size_t len = str_has_prefix(name, jumpless_32[i]);
-
-		if (len && (!name[len] || !strcmp(name + len, "_second")))
-			return true;
-	}
-	return false;
-}
 
 /* LFENCE retpolines are an LFENCE and an indirect branch, which a jump must not move. */
 static bool is_lfence_retpoline(const char *name)
@@ -268,7 +257,6 @@ static bool may_be_jumpless(const struct mode *mode, const struct snippet *form)
 {
 	return (mode->post && form->target) || is_lfence_retpoline(form->name) ||
 	       (mode->post && match_string(system, ARRAY_SIZE(system), form->name) >= 0) ||
-	       (IS_ENABLED(CONFIG_X86_32) && loads_segment(form->name)) ||
 	       match_string(jumpless, ARRAY_SIZE(jumpless), form->name) >= 0;
 }
 

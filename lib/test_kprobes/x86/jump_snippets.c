@@ -147,6 +147,22 @@ FITTING("count_push", "", "push " PREEMPT_COUNT_OPERAND,
 FITTING("count_second", "", "lea 1(" BX "), " BX,
 	"mov " PREEMPT_COUNT_OPERAND ", %eax\n and $0x7fffffff, %eax\n" RETURN);
 
+/* Handlers run with the segments of the kernel, and the instructions with these. */
+#ifdef CONFIG_X86_32
+FITTING("load_es", "mov %es, %ebx", "mov %ebx, %es", ADD_ONE "\n" RETURN);
+FITTING("load_ds", "mov %ds, %ebx", "mov %ebx, %ds", ADD_ONE "\n" RETURN);
+FITTING("load_fs", "mov %fs, %ebx", "mov %ebx, %fs", ADD_ONE "\n" RETURN);
+FITTING("null_es", "push %es\n push $0\n pop %es", PROBED,
+	FOLLOWING "mov %es, %ecx\n pop %es\n" RETURN);
+FITTING("null_ds", "push %ds\n push $0\n pop %ds", PROBED,
+	FOLLOWING "mov %ds, %ecx\n pop %ds\n" RETURN);
+FITTING("null_fs", "push %fs\n push $0\n pop %fs", PROBED,
+	FOLLOWING "mov %fs, %ecx\n pop %fs\n" RETURN);
+FITTING("lds", "mov %ds, 4(%esi)\n lds (%esi), %ebx", PROBED, FOLLOWING RETURN);
+FITTING("les", "mov %es, 4(%esi)\n les (%esi), %ebx", PROBED, FOLLOWING RETURN);
+FITTING("lfs", "mov %fs, 4(%esi)\n lfs (%esi), %ebx", PROBED, FOLLOWING RETURN);
+#endif
+
 /* Branches to the first byte of a jump, or to the byte after it, do no harm. */
 FITTING("jcc_to_first", "cmp $1, %ecx\n je 881f\n inc " BX, PROBED, FOLLOWING RETURN);
 FITTING("jcc_after", "", PROBED, FOLLOWING "2: dec " CX "\n jg 2b\n" RETURN);
@@ -267,22 +283,6 @@ REFUSED("narrow_loop", "", "nop", "loop 4f\n " ADD_ONE "\n 4:" RETURN);
 REFUSED("narrow_fixup", "", "nop",
 	"3: mov (" DI "), " BX "\n" RETURN "int3\n 4:" RETURN _ASM_EXTABLE(3b, 4b));
 REFUSED("narrow_function", "", "nop", "kprobes_test_other_function:" RETURN UNVALIDATED);
-
-/* Handlers cannot run with all segments that these functions load. */
-#ifdef CONFIG_X86_32
-REFUSED("load_es", "mov %es, %ebx", "mov %ebx, %es", ADD_ONE "\n" RETURN);
-REFUSED("load_ds", "mov %ds, %ebx", "mov %ebx, %ds", ADD_ONE "\n" RETURN);
-REFUSED("load_fs", "mov %fs, %ebx", "mov %ebx, %fs", ADD_ONE "\n" RETURN);
-REFUSED("null_es", "push %es\n push $0\n pop %es", PROBED,
-	FOLLOWING "mov %es, %ecx\n pop %es\n" RETURN);
-REFUSED("null_ds", "push %ds\n push $0\n pop %ds", PROBED,
-	FOLLOWING "mov %ds, %ecx\n pop %ds\n" RETURN);
-REFUSED("null_fs", "push %fs\n push $0\n pop %fs", PROBED,
-	FOLLOWING "mov %fs, %ecx\n pop %fs\n" RETURN);
-REFUSED("lds", "mov %ds, 4(%esi)\n lds (%esi), %ebx", PROBED, FOLLOWING RETURN);
-REFUSED("les", "mov %es, 4(%esi)\n les (%esi), %ebx", PROBED, FOLLOWING RETURN);
-REFUSED("lfs", "mov %fs, 4(%esi)\n lfs (%esi), %ebx", PROBED, FOLLOWING RETURN);
-#endif
 
 /* Text that is not the function's, or that others patch. */
 RELAYED("next_function", "", PROBED, RETURN "kprobes_test_next_function:" RETURN UNVALIDATED);

@@ -756,18 +756,25 @@ static unsigned int check_push_ip(const u8 *at, unsigned long ip)
 	return 5;
 }
 
+/* Check the push of the site, which is at the start of the detour. Returns the length. */
+static unsigned int check_push_site(const u8 *at, const struct arch_optimized_insn *op)
+{
+	if (IS_ENABLED(CONFIG_X86_32))
+		return check_push_ip(at, *(unsigned long *)op->insn);
+	MUST(at[0] == 0xff && at[1] == 0x35);
+	MUST(at + 6 + (s32)get_unaligned_le32(at + 2) == op->insn);
+	return 6;
+}
+
 /* Check what is between the copies of the first two instructions. Returns the length. */
 static unsigned int check_post_call(const u8 *at, const struct arch_optimized_insn *op)
 {
+	unsigned int len = check_push_ip(at, end_of(now));
 	static unsigned long known;
-	s32 site = get_unaligned_le32(at + 7);
 
 	found.post++;
-	check_push_ip(at, end_of(now));
-	MUST(at[5] == 0xff && at[6] == 0x35);
-	MUST((IS_ENABLED(CONFIG_X86_64) ? (unsigned long)at + 11 + site : site) ==
-	     (unsigned long)op->insn);
-	return 11 + check_body_call(at + 11, "kprobe_detour_post+0x0/", &known);
+	len += check_push_site(at + len, op);
+	return len + check_body_call(at + len, "kprobe_detour_post+0x0/", &known);
 }
 
 static void check_displaced(const struct arch_optimized_insn *op, const u8 *bytes,

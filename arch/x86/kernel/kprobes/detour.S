@@ -58,6 +58,7 @@
 	__ASM_SIZE(add) $(HANDLER_STACK_ROOM + WORD), FRAME_SP(%_ASM_SP)
 .L\name\()_framed:
 	UNWIND_HINT_REGS
+	LOAD_SEGMENTS
 	mov	PUSHED(2 + \post), %_ASM_BX
 	.if	\post
 	mov	PUSHED(2), %_ASM_ARG1

@@ -23,7 +23,7 @@
 #define DETOUR_HEAD			(DETOUR_RETURN + 2)
 
 /* The size of what calls the post handlers, after a copy of the first instruction. */
-#define DETOUR_POST_HEAD		18
+#define DETOUR_POST_HEAD		(BITS_PER_LONG == 64 ? 18 : 17)
 
 /*
  * In the bits above cs, which the CPU leaves 0 or uses otherwise: ip is that after a

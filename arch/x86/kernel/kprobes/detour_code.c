@@ -49,24 +49,25 @@ static void detour_add_branch(struct detour_code *code, u8 opcode, const void *t
 	code->len += JMP32_INSN_SIZE;
 }
 
-/* Push the ip that handlers see. */
-static void detour_add_push_ip(struct detour_code *code, const kprobe_opcode_t *ip)
+/* Push an address: of the text, for the ip that handlers see, or any on i386. */
+static void detour_add_push(struct detour_code *code, const void *addr)
 {
 	u8 push[1 + DISP32_SIZE] = { OPCODE_PUSH_IMM32 };
 
-	put_unaligned_le32((long)ip, push + 1);
+	put_unaligned_le32((long)addr, push + 1);
 	detour_add(code, push, sizeof(push));
 }
 
-/* Push the address of the site, which is where the detour begins. */
-static void detour_add_push_site(struct detour_code *code)
+/* Push the address of the site. On x86-64 it is loaded from where the detour begins. */
+static void detour_add_push_site(struct detour_code *code, const struct kprobe *kp)
 {
 	u8 push[2 + DISP32_SIZE] = { OPCODE_GROUP5, GROUP5_PUSH << 3 | 5 };
-	long disp = (long)code->at;
 
-	if (IS_ENABLED(CONFIG_X86_64))
-		disp = -(long)(code->len + sizeof(push));
-	put_unaligned_le32(disp, push + 2);
+	if (IS_ENABLED(CONFIG_X86_32)) {
+		detour_add_push(code, kp);
+		return;
+	}
+	put_unaligned_le32(-(code->len + sizeof(push)), push + 2);
 	detour_add(code, push, sizeof(push));
 }
 
@@ -105,8 +106,9 @@ static int detour_add_copy(struct detour_code *code, const struct arch_optimized
  * speculating straight on.
  */
 static int detour_add_copies(struct detour_code *code, struct arch_optimized_insn *op,
-			     const kprobe_opcode_t *addr, bool has_post)
+			     const struct kprobe *kp, bool has_post)
 {
+	const kprobe_opcode_t *addr = kp->addr;
 	bool falls_through = true;
 	unsigned int start;
 	struct insn insn;
@@ -129,8 +131,8 @@ static int detour_add_copies(struct detour_code *code, struct arch_optimized_ins
 			if (class == INSN_SYSTEM || class == INSN_JCC ||
 			    is_call_class(class) || !falls_through)
 				return -EOPNOTSUPP;
-			detour_add_push_ip(code, addr + insn.length);
-			detour_add_push_site(code);
+			detour_add_push(code, addr + insn.length);
+			detour_add_push_site(code, kp);
 			detour_add_call(code, kprobe_detour_post);
 		}
 		if (!pos && falls_through)
@@ -167,9 +169,9 @@ static int detour_generate(struct detour_code *code, struct arch_optimized_insn 
 	*code = (struct detour_code){ .at = at };
 	memset(code->bytes, INT3_INSN_OPCODE, sizeof(code->bytes));
 	detour_add(code, &kp, sizeof(kp));
-	detour_add_push_ip(code, kp->addr + INT3_INSN_SIZE);
+	detour_add_push(code, kp->addr + INT3_INSN_SIZE);
 	detour_add_call(code, kprobe_detour);
-	err = detour_add_copies(code, op, kp->addr, site->has_post);
+	err = detour_add_copies(code, op, kp, site->has_post);
 	if (!err && site->has_post)
 		err = detour_add_first_copy(code, op, kp->addr);
 	return err;

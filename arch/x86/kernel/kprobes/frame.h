@@ -53,6 +53,7 @@
  * handlers push at most HANDLER_STACK_ROOM.
  */
 .macro RETURN_BY_RET
+	RESTORE_SEGMENTS
 	mov	FRAME_IP(%_ASM_SP), %_ASM_AX
 	mov	FRAME_FLAGS(%_ASM_SP), %_ASM_CX
 	mov	FRAME_SP(%_ASM_SP), %_ASM_BP
@@ -69,11 +70,12 @@
 .endm
 
 /*
- * Load the registers of a struct pt_regs but for flags, sp and segments, and return to bx, where
+ * Load the registers of a struct pt_regs but for flags and sp, and return to bx, where
  * they are popped. Flags, sp and the address cannot be in registers, so the latter takes the place
  * of cs: the struct is none for the unwinder from @left on, see body_unwind().
  */
 .macro RETURN_TO_DETOUR left:req ret:req
+	RESTORE_SEGMENTS
 	LOAD_ALL_BUT_BX
 	mov	%_ASM_BX, FRAME_CS(%_ASM_SP)
 \left:

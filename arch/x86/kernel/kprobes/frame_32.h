@@ -73,12 +73,13 @@
 	movl	PT_EAX(%esp), %eax
 .endm
 
-/* Return to what the struct pt_regs says, but for gs. IRET would not load the stack pointer. */
-.macro RETURN_FROM_STUB
+.macro RESTORE_SEGMENTS
 	mov	PT_DS(%esp), %ds
 	mov	PT_ES(%esp), %es
 	mov	PT_FS(%esp), %fs
-	RETURN_BY_RET
 .endm
+
+/* IRET would not load the stack pointer. */
+#define RETURN_FROM_STUB	RETURN_BY_RET
 
 #endif /* _X86_KPROBES_FRAME_32_H */

@@ -22,6 +22,9 @@
 .macro LOAD_SEGMENTS
 .endm
 
+.macro RESTORE_SEGMENTS
+.endm
+
 /* Pop a struct pt_regs down to @flags, which with @sp is left to pop. */
 .macro POP_REST
 	POP_REGS

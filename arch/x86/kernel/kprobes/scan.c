@@ -5,9 +5,6 @@
  * These are: addresses in direct branches and in operands, return addresses of calls,
  * ENDBRs, and all bytes of a function with an indirect jump to unknown targets.
  *
- * On i386, all bytes of a function that loads a segment are added, too: a jump would call
- * handlers with that segment, a breakpoint does not.
- *
  * Nothing here depends on probes, and nothing is read but the bytes that are passed.
  */
 #include <linux/cache.h>
@@ -200,26 +197,6 @@ static bool branch_map_add_insn(const struct branch_map *map, long frame,
 	return indirect && !is_absolute_table_jump(insn) && !is_tail_call(frame, insn);
 }
 
-/* True if @insn loads ES, DS or FS on i386, with which handlers run. */
-static bool is_segment_load(const struct insn *insn)
-{
-	if (insn->x86_64)
-		return false;
-
-	switch (insn_opcode(insn)) {
-	case 0x07:		/* POP of ES, of DS, of FS */
-	case 0x1f:
-	case 0x0fa1:
-	case 0xc4 ... 0xc5:	/* LES, LDS, LFS */
-	case 0x0fb4:
-		return true;
-	case 0x8e:		/* MOV to ES, SS, DS, FS, GS */
-		return X86_MODRM_REG(insn->modrm.bytes[0]) != 5;
-	default:
-		return false;
-	}
-}
-
 /*
  * A jump to a thunk that was patched into an indirect jump has become shorter. INT3 and
  * a NOP of one or two bytes fill the rest.
@@ -251,9 +228,9 @@ static bool is_int3_padding(const u8 *code, size_t len)
  * @addr: The address at which the bytes are executed; it is added, too.
  * @is_thunk: Returns true if a jump to an address is a jump to a register's content.
  *
- * All of the function is added if it has an indirect jump that may not be a tail call, a
- * load of a segment on i386, or a byte at which no instruction starts. After such a byte
- * decoding continues at the next one, to find targets in other functions.
+ * All of the function is added if it has an indirect jump that may not be a tail call, or a
+ * byte at which no instruction starts. After such a byte decoding continues at the next one,
+ * to find targets in other functions.
  *
  * Context: Any. Pure: reads only @code, writes only @map.
  */
@@ -281,9 +258,7 @@ void kprobe_scan_branches(const struct branch_map *map, const u8 *code, size_t l
 			insn.length = 1;
 			continue;
 		}
-		if (branch_map_add_insn(map, frame, &insn, addr + pos, is_thunk) ||
-		    is_segment_load(&insn))
-			opaque = true;
+		opaque |= branch_map_add_insn(map, frame, &insn, addr + pos, is_thunk);
 		frame = frame_after_insn(frame, &insn);
 		after_jump = insn_never_falls_through(&insn);
 		if (!after_jump)

@@ -359,38 +359,6 @@ static void test_jump_tables(struct kunit *test)
 		expect_opaque(test, &cases[i]);
 }
 
-/* With another DS, ES or FS, a detour could not call handlers on i386. */
-static void test_segment_loads(struct kunit *test)
-{
-	static const struct branch_case loads[] = {
-		{ "mov %ax,%es", CODE(0x90, 0x8e, 0xc0, 0xc3), .bits = 32 },
-		{ "mov %ax,%ds", CODE(0x90, 0x8e, 0xd8, 0xc3), .bits = 32 },
-		{ "mov %ax,%fs", CODE(0x90, 0x8e, 0xe0, 0xc3), .bits = 32 },
-		{ "mov (%eax),%ds", CODE(0x90, 0x8e, 0x18, 0xc3), .bits = 32 },
-		{ "pop %es", CODE(0x90, 0x07, 0xc3), .bits = 32 },
-		{ "pop %ds", CODE(0x90, 0x1f, 0xc3), .bits = 32 },
-		{ "pop %fs", CODE(0x90, 0x0f, 0xa1, 0xc3), .bits = 32 },
-		{ "les (%eax),%eax", CODE(0x90, 0xc4, 0x00, 0xc3), .bits = 32 },
-		{ "lds (%eax),%eax", CODE(0x90, 0xc5, 0x00, 0xc3), .bits = 32 },
-		{ "lfs (%eax),%eax", CODE(0x90, 0x0f, 0xb4, 0x00, 0xc3), .bits = 32 },
-	};
-	static const struct branch_case others[] = {
-		{ "mov %ds,%eax", CODE(0x8c, 0xd8, 0xc3) },
-		{ "mov %ax,%gs", CODE(0x8e, 0xe8, 0xc3) },
-		{ "push %ds", CODE(0x1e, 0x58, 0xc3), .bits = 32 },
-		{ "pop %gs", CODE(0x0f, 0xa8, 0x0f, 0xa9, 0xc3) },
-		{ "vmovaps %xmm1,%xmm0", CODE(0xc5, 0xf8, 0x28, 0xc1, 0xc3) },
-		{ "mov %ax,%ds", CODE(0x8e, 0xd8, 0xc3), .bits = 64 },
-		{ "pop %fs", CODE(0x0f, 0xa1, 0xc3), .bits = 64 },
-	};
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(loads); i++)
-		expect_opaque(test, &loads[i]);
-	for (i = 0; i < ARRAY_SIZE(others); i++)
-		expect_targets(test, &others[i]);
-}
-
 static void test_no_code(struct kunit *test)
 {
 	static const struct branch_case opaque[] = {
@@ -544,7 +512,6 @@ static struct kunit_case kprobes_branches_cases[] = {
 	KUNIT_CASE(test_operands),
 	KUNIT_CASE(test_tail_calls),
 	KUNIT_CASE(test_jump_tables),
-	KUNIT_CASE(test_segment_loads),
 	KUNIT_CASE(test_no_code),
 	KUNIT_CASE(test_cfi_check),
 	KUNIT_CASE(test_map_ends),
