@@ -102,7 +102,7 @@ kprobe_opcode_t *kprobe_boost_ip(const struct kprobe *p)
 	case INSN_RUN_SKIP:
 		return (kprobe_opcode_t *)p->addr + ainsn->size;
 	case INSN_RUN_EMULATE:
-		return emulates_jump(&ainsn->emul) ?
+		return ainsn->emul.op == INSN_JMP ?
 			(kprobe_opcode_t *)p->addr + ainsn->size + ainsn->emul.disp : NULL;
 	default:
 		return NULL;

@@ -12,18 +12,6 @@
 
 struct pt_regs;
 
-/* True if kprobe_emulate_insn() would only advance ip. */
-static inline bool emulates_nothing(const struct insn_emulation *emul)
-{
-	return emul->op == INSN_NOP || emul->op == INSN_ENDBR || emul->op == INSN_WAIT;
-}
-
-/* True if kprobe_emulate_insn() would only set ip, to @emul->disp after the instruction. */
-static inline bool emulates_jump(const struct insn_emulation *emul)
-{
-	return emul->op == INSN_JMP;
-}
-
 /* True if kprobe_emulate_insn() may find an unusable address in a register or in memory. */
 static inline bool emulation_can_fail(const struct insn_emulation *emul)
 {

@@ -264,7 +264,8 @@ static enum insn_run insn_emulated_run(const struct insn *insn)
 	    (emul.op == INSN_STI && is_sti_shadow_needed(insn)))
 		return INSN_RUN_NEVER;
 
-	return emulates_nothing(&emul) ? INSN_RUN_SKIP : INSN_RUN_EMULATE;
+	return emul.op == INSN_NOP || emul.op == INSN_ENDBR || emul.op == INSN_WAIT ?
+		INSN_RUN_SKIP : INSN_RUN_EMULATE;
 }
 
 /* Refused forms that the class of the opcode does not cover. */
