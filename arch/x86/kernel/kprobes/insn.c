@@ -314,12 +314,15 @@ static const struct cfi_check {
 } cfi_checks[] = {
 	/* movl $-hash, %r10d; addl -n(%target), %r10d; je 1f; ud2; 1: */
 	{ 14, { 0x41, 0xba, ANY, ANY, ANY, ANY, ANY, 0x03, ANY, ANY, 0x74, 0x02, 0x0f, 0x0b } },
-	/* With cfi=off the movl of that check has become a jmp over the rest. */
+	/* The same, but jne to the constant of testb $0xd6, %al, where it is a UDB. */
+	{ 14, { 0x41, 0xba, ANY, ANY, ANY, ANY, ANY, 0x03, ANY, ANY, 0x75, 0x01, 0xa8, 0xd6 } },
+	/* With cfi=off the movl of the first check has become a jmp over the rest. */
 	{ 14, { 0xeb, 0x0c, ANY, ANY, ANY, ANY, ANY, 0x03, ANY, ANY, 0x74, 0x02, 0x0f, 0x0b } },
-	/* FineIBT, caller: movl $hash, %r10d; subq $16, %r11; nopl 0(%rax) */
-	{ 14, { 0x41, 0xba, ANY, ANY, ANY, ANY, 0x49, 0x83, 0xeb, 0x10, 0x0f, 0x1f, 0x40, 0x00 } },
-	/* FineIBT, before the callee: subl $hash, %r10d; je 1f; ud2; nop; 1: */
-	{ 12, { 0x41, 0x81, 0xea, ANY, ANY, ANY, ANY, 0x74, 0x03, 0x0f, 0x0b, 0x90 } },
+	/*
+	 * A check by callers of FineIBT: cmpl -11(%r11), %eax; cs leaq -16(%r11), %r11; jne to
+	 * the last byte of the leaq, with which the jne is an invalid LOCK JNE.
+	 */
+	{ 11, { 0x41, 0x3b, 0x43, 0xf5, 0x2e, 0x4d, 0x8d, 0x5b, 0xf0, 0x75, 0xfd } },
 };
 
 static bool is_cfi_check(const struct cfi_check *check, const u8 *code)
@@ -341,7 +344,8 @@ static bool is_cfi_check(const struct cfi_check *check, const u8 *code)
  * No instruction of a check can be probed: the handler of a failed check decodes
  * them, and a disabled check has data between them. Callers that walk through the
  * instructions of a function call this at each and skip as many bytes as it returns.
- * It does not recognise the hash before a function, after the symbol __cfi_*.
+ * It does not recognise what precedes a function, after the symbol __cfi_*. With
+ * FineIBT the check is there, and most callers have none.
  *
  * Context: Any.
  * Return: The size of the check in bytes, or 0 if there is none.
