@@ -177,7 +177,6 @@ static char opcode_group_class(const struct insn *insn)
 static char vex_insn_class(const struct insn *insn)
 {
 	u8 reg = X86_MODRM_REG(insn->modrm.bytes[0]);
-	bool evex = insn->vex_prefix.nbytes == 4;
 
 	/* These prefixes make it undefined, which the decoder ignores. */
 	if (insn->rex_prefix.nbytes || mandatory_prefix(insn) ||
@@ -185,8 +184,8 @@ static char vex_insn_class(const struct insn *insn)
 		return INSN_REFUSED;
 
 	/* The decoder accepts all of EVEX ff; only INC, DEC and PUSH2 exist. */
-	if (evex && X86_EVEX_M(insn->vex_prefix.bytes[1]) == 4 &&
-	    insn->opcode.bytes[0] == OPCODE_GROUP5 && reg > 1 && reg != GROUP5_PUSH)
+	if (is_apx_insn(insn) && insn->opcode.bytes[0] == OPCODE_GROUP5 && reg > 1 &&
+	    reg != GROUP5_PUSH)
 		return INSN_REFUSED;
 
 	return INSN_ORDINARY;

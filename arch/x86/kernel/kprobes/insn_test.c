@@ -308,7 +308,11 @@ static const struct insn_case boosted[] = {
 	{ "vmovdqa64 (%rdi),%zmm0", { 0x62, 0xf1, 0xfd, 0x48, 0x6f, 0x07 } },
 	{ "vpternlogd $0,(%rip),...", { 0x62, 0xf3, 0x75, 0x48, 0x25, 0x15 } },
 	{ "add %r16,%r24", { 0xd5, 0x19, 0x01, 0xc0 } },
+	{ "pushp %rax", { 0xd5, 0x08, 0x50 } },
+	{ "pop %r16", { 0xd5, 0x10, 0x58 } },
 	{ "{evex} inc %eax", { 0x62, 0xf4, 0x7c, 0x08, 0xff, 0xc0 } },
+	{ "push2 %rax,%rax", { 0x62, 0xf4, 0x7c, 0x18, 0xff, 0xf0 } },
+	{ "pop2 %rax,%rax", { 0x62, 0xf4, 0x7c, 0x18, 0x8f, 0xc0 } },
 };
 
 static const struct insn_case stepped[] = {
@@ -515,6 +519,9 @@ static const struct insn_case refused[] = {
 	{ "data16 vzeroupper", { 0x66, 0xc5, 0xf8, 0x77 } },
 	{ "{rex2} call *%r16", { 0xd5, 0x10, 0xff, 0xd0 } },
 	{ "{rex2} je .+7", { 0xd5, 0x80, 0x84, 0x00, 0x00, 0x00, 0x00 } },
+	{ "jmp *(%rax,%r20,8)", { 0xd5, 0x20, 0xff, 0x24, 0xe0 } },
+	{ "{rex2} ret", { 0xd5, 0x00, 0xc3 } },
+	{ "{rex2} pushf", { 0xd5, 0x00, 0x9c } },
 	{ "jmpabs $0", { 0xd5, 0x00, 0xa1 } },
 	{ "{evex} call *%rax", { 0x62, 0xf4, 0x7c, 0x08, 0xff, 0xd0 } },
 	{ "{evex} jmp *(%rax)", { 0x62, 0xf4, 0x7c, 0x08, 0xff, 0x20 } },
@@ -1801,27 +1808,34 @@ static void test_relocated_code(struct kunit *test)
 #ifdef CONFIG_X86_64
 static void test_relocation_range(struct kunit *test)
 {
-	/* lea 0(%rip), %rax: it goes 2 GiB down from there, and 2 GiB less a byte up. */
-	static const u8 lea[MAX_CODE] = { 0x48, 0x8d, 0x05 };
+	/* lea 0(%rip), %rax or %r16: 2 GiB down from there, and 2 GiB less a byte up. */
+	static const u8 leas[][MAX_CODE] = { { 0x48, 0x8d, 0x05 }, { 0xd5, 0x48, 0x8d, 0x05 } };
 	u8 untouched[16], buf[16];
 	struct insn insn;
 	s32 disp;
 
-	memset(buf, 0xcc, sizeof(buf));
 	memset(untouched, 0xcc, sizeof(untouched));
-	KUNIT_ASSERT_EQ(test, decode(&insn, lea, INSN_MODE_64), 0);
+	for (int i = 0; i < ARRAY_SIZE(leas); i++) {
+		memset(buf, 0xcc, sizeof(buf));
+		KUNIT_ASSERT_EQ(test, decode(&insn, leas[i], INSN_MODE_64), 0);
 
-	KUNIT_EXPECT_EQ(test, -ERANGE, kprobe_relocate_insn(buf, &insn, CODE, CODE + 0x80000001));
-	KUNIT_EXPECT_EQ(test, -ERANGE, kprobe_relocate_insn(buf, &insn, CODE, CODE - 0x80000000));
-	KUNIT_EXPECT_EQ(test, -ERANGE, kprobe_relocate_insn(buf, &insn, CODE, CODE + 0x100000000));
-	KUNIT_EXPECT_MEMEQ(test, buf, untouched, sizeof(buf));
+		KUNIT_EXPECT_EQ(test, -ERANGE,
+				kprobe_relocate_insn(buf, &insn, CODE, CODE + 0x80000001));
+		KUNIT_EXPECT_EQ(test, -ERANGE,
+				kprobe_relocate_insn(buf, &insn, CODE, CODE - 0x80000000));
+		KUNIT_EXPECT_EQ(test, -ERANGE,
+				kprobe_relocate_insn(buf, &insn, CODE, CODE + 0x100000000));
+		KUNIT_EXPECT_MEMEQ(test, buf, untouched, sizeof(buf));
 
-	KUNIT_EXPECT_EQ(test, 7, kprobe_relocate_insn(buf, &insn, CODE, CODE + 0x80000000));
-	memcpy(&disp, buf + 3, sizeof(disp));
-	KUNIT_EXPECT_EQ(test, disp, S32_MIN);
-	KUNIT_EXPECT_EQ(test, 7, kprobe_relocate_insn(buf, &insn, CODE, CODE - 0x7fffffff));
-	memcpy(&disp, buf + 3, sizeof(disp));
-	KUNIT_EXPECT_EQ(test, disp, S32_MAX);
+		KUNIT_EXPECT_EQ(test, 7 + i,
+				kprobe_relocate_insn(buf, &insn, CODE, CODE + 0x80000000));
+		memcpy(&disp, buf + 3 + i, sizeof(disp));
+		KUNIT_EXPECT_EQ(test, disp, S32_MIN);
+		KUNIT_EXPECT_EQ(test, 7 + i,
+				kprobe_relocate_insn(buf, &insn, CODE, CODE - 0x7fffffff));
+		memcpy(&disp, buf + 3 + i, sizeof(disp));
+		KUNIT_EXPECT_EQ(test, disp, S32_MAX);
+	}
 }
 #endif
 

@@ -47,6 +47,13 @@ static inline bool is_rex2_insn(const struct insn *insn)
 	return insn->rex_prefix.nbytes == 2;
 }
 
+/* True for APX: its registers have numbers of five bits, and PUSH2, POP2 move two words. */
+static inline bool is_apx_insn(const struct insn *insn)
+{
+	return is_rex2_insn(insn) || (insn->vex_prefix.nbytes == 4 &&
+				      X86_EVEX_M(insn->vex_prefix.bytes[1]) == 4);
+}
+
 /* 0x0fxx is the two-byte map; 0x0f38 and 0x0f3a stand for all of their maps. */
 static inline u16 insn_opcode(const struct insn *insn)
 {

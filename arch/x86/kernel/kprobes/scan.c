@@ -46,6 +46,9 @@ static long frame_after_insn(long frame, const struct insn *insn)
 {
 	u8 reg = X86_MODRM_REG(insn->modrm.bytes[0]);
 
+	if (is_apx_insn(insn))
+		return FRAME_UNKNOWN;
+
 	switch (insn_opcode(insn)) {
 	case OPCODE_GROUP5:
 		if (reg != GROUP5_PUSH)
@@ -96,10 +99,13 @@ static long frame_after_insn(long frame, const struct insn *insn)
 
 #define PREFIX_NOTRACK		0x3e
 
-/* A jump with an index, or to a target without ENDBR, is that of a jump table. */
+/*
+ * A jump with an index, or to a target without ENDBR, is that of a jump table. One of APX may
+ * have an index.
+ */
 static bool is_table_jump(const struct insn *insn)
 {
-	return has_prefix(insn, PREFIX_NOTRACK) ||
+	return has_prefix(insn, PREFIX_NOTRACK) || is_apx_insn(insn) ||
 	       (insn->sib.nbytes && (X86_SIB_INDEX(insn->sib.bytes[0]) != 4 ||
 				     X86_REX_X(insn->rex_prefix.bytes[0])));
 }
