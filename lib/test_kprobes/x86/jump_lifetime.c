@@ -3,6 +3,7 @@
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/err.h>
+#include <linux/highmem.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
@@ -11,6 +12,7 @@
 #include <linux/sched/task.h>
 #include <linux/vmalloc.h>
 
+#include <asm/pgtable.h>
 #include <asm/text-patching.h>
 
 #include "../load.h"
@@ -383,7 +385,43 @@ static void task_is_kept_out_of_text_to_be_displaced(struct kunit *test)
 	expect_reader_leaves(test);
 }
 
+static void expect_read_only(struct kunit *test, const void *addr)
+{
+	unsigned int level;
+	const pte_t *pte = addr ? lookup_address((unsigned long)addr, &level) : NULL;
+
+	KUNIT_ASSERT_NOT_NULL(test, pte);
+	KUNIT_EXPECT_FALSE(test, pte_flags(*pte) & _PAGE_RW);
+}
+
+/* Nor in the mapping of all memory, if that has the page. */
+static void expect_read_only_code(struct kunit *test, const void *code)
+{
+	struct page *page;
+
+	expect_read_only(test, code);
+	page = vmalloc_to_page(code);
+	if (!PageHighMem(page))
+		expect_read_only(test, page_address(page));
+}
+
+static void slots_and_detours_are_not_writable(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	struct kprobe *b = kpt_post_probe('b', TARGET->symbol);
+	const struct kprobe *site;
+
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	site = get_kprobe(a->addr);
+	expect_read_only_code(test, site->ainsn.insn);
+	expect_read_only_code(test, site->ainsn.post_insn);
+	ASSERT_OPTIMIZED(test, a);
+	expect_read_only_code(test, container_of(site, struct optimized_kprobe, kp)->optinsn.insn);
+}
+
 static struct kunit_case optprobes_x86_lifetime_cases[] = {
+	KUNIT_CASE(slots_and_detours_are_not_writable),
 	KUNIT_CASE_SLOW(jump_waits_for_task_in_displaced_text),
 	KUNIT_CASE_SLOW(jump_waits_for_task_in_slot),
 	KUNIT_CASE_SLOW(slot_is_kept_while_task_is_in_it),
