@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Jumps of two bytes share padding, and give it back. */
 #include <linux/delay.h>
+#include <linux/ftrace.h>
 #include <linux/jiffies.h>
 #include <linux/string.h>
 
@@ -338,7 +339,38 @@ static void long_jump_and_relays_do_not_overlap(struct kunit *test)
 	expect_call(test, "dabc");
 }
 
+#ifdef CONFIG_DYNAMIC_FTRACE_WITH_JMP
+/* A function with NOPs after its ftrace site, which are executed. Nothing else is in reach. */
+KPT_ASM_FUNCTION(kprobes_test_after_ftrace,
+		 "0: call __fentry__\n"
+		 ".pushsection __mcount_loc, \"a\"\n" _ASM_PTR "0b\n .popsection\n"
+		 FILL("120") TAKE_ARG PROBED_AT_1 LEAD_TO_2 FILL(__stringify(AROUND)) RETURN);
+
+u64 kprobes_test_after_ftrace(u64 arg);
+
+/* As for the trampoline of a BPF program that is called at a function's end. */
+static void nops_after_jump_of_ftrace_are_not_used(struct kunit *test)
+{
+	unsigned long start = kpt_address(kprobes_test_after_ftrace);
+	unsigned long jump_to = (start + ENDBR_SIZE + MCOUNT_INSN_SIZE) | 1;
+	struct ftrace_ops *ops = kunit_kzalloc(test, sizeof(*ops), GFP_KERNEL);
+	struct kprobe *a = kpt_probe('a', "kprobes_test_after_ftrace");
+
+	KUNIT_ASSERT_NOT_NULL(test, ops);
+	KUNIT_ASSERT_EQ(test, ftrace_set_filter_ip(ops, start, 0, 0), 0);
+	KUNIT_ASSERT_EQ(test, register_ftrace_direct(ops, jump_to), 0);
+	KUNIT_EXPECT_EQ(test, *(u8 *)(start + ENDBR_SIZE), JMP32_INSN_OPCODE);
+	a->offset = ENDBR_SIZE + MCOUNT_INSN_SIZE + 120 + TAKE_ARG_SIZE;
+	KUNIT_EXPECT_EQ(test, register_kprobe(a), 0);
+	KUNIT_EXPECT_FALSE(test, kpt_becomes_optimized(a));
+	KUNIT_EXPECT_EQ(test, unregister_ftrace_direct(ops, jump_to, true), 0);
+}
+#endif
+
 static struct kunit_case optprobes_x86_relays_cases[] = {
+#ifdef CONFIG_DYNAMIC_FTRACE_WITH_JMP
+	KUNIT_CASE(nops_after_jump_of_ftrace_are_not_used),
+#endif
 	KUNIT_CASE(relays_fill_the_padding),
 	KUNIT_CASE(relay_is_made_anew_for_post_handler),
 	KUNIT_CASE(relay_is_not_probed),

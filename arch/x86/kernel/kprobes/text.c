@@ -3,6 +3,7 @@
  * The text without probes, and the start of each instruction in it; writing text
  */
 #include <linux/errno.h>
+#include <linux/ftrace.h>
 #include <linux/kprobes.h>
 #include <linux/memory.h>
 #include <linux/minmax.h>
@@ -67,6 +68,19 @@ static bool may_be_jump(u8 opcode)
 	return opcode == JMP32_INSN_OPCODE || opcode == JMP8_INSN_OPCODE;
 }
 
+/* A jump from an ftrace site, to a trampoline of BPF, comes back as a call does. */
+#ifdef CONFIG_DYNAMIC_FTRACE_WITH_JMP
+static bool is_ftrace_jump(u8 opcode, unsigned long addr)
+{
+	return opcode == JMP32_INSN_OPCODE && ftrace_location_range(addr, addr) == addr;
+}
+#else
+static bool is_ftrace_jump(u8 opcode, unsigned long addr)
+{
+	return false;
+}
+#endif
+
 static void restore_original_text(u8 *code, unsigned long addr, unsigned int len)
 {
 	int pos = IS_ENABLED(CONFIG_OPTPROBES) ? 1 - JMP32_INSN_SIZE : 0;
@@ -75,9 +89,12 @@ static void restore_original_text(u8 *code, unsigned long addr, unsigned int len
 	for (; pos < 0; pos++)
 		if (offset_in_page(addr) < -pos || may_be_jump(((const u8 *)addr)[pos]))
 			restore_text_at(code, len, pos, addr);
-	for (; pos < (int)len; pos++)
+	for (; pos < (int)len; pos++) {
 		if (code[pos] == INT3_INSN_OPCODE || may_be_jump(code[pos]))
 			restore_text_at(code, len, pos, addr);
+		if (is_ftrace_jump(code[pos], addr + pos))
+			code[pos] = CALL_INSN_OPCODE;
+	}
 }
 
 /**
