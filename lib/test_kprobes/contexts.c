@@ -4,7 +4,6 @@
  * that unregister a probe succeed.
  */
 #include <linux/bottom_half.h>
-#include <linux/delay.h>
 #include <linux/irqflags.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
@@ -14,12 +13,6 @@
 #include "drop.h"
 #include "interrupt.h"
 #include "probes.h"
-
-#ifdef CONFIG_X86_LOCAL_APIC
-#include <asm/apic.h>
-#include <asm/irq_vectors.h>
-#include "asm/nmi.h"	/* <linux/nmi.h> does not always include it */
-#endif
 
 static struct kretprobe return_probe;
 
@@ -84,33 +77,9 @@ static void in_hard_interrupt(void)
 }
 
 #ifdef CONFIG_X86_LOCAL_APIC
-static bool nmi_sent;
-
-static int try_in_nmi(unsigned int reason, struct pt_regs *regs)
-{
-	if (!READ_ONCE(nmi_sent) || current != kpt_tester)
-		return NMI_DONE;
-	WRITE_ONCE(nmi_sent, false);
-	try_to_change_all_probes();
-	return NMI_HANDLED;
-}
-
-static bool has_local_apic(void)
-{
-	return boot_cpu_has(X86_FEATURE_APIC);
-}
-
 static void in_nmi_of_this_cpu(void)
 {
-	if (register_nmi_handler(NMI_LOCAL, try_in_nmi, 0, "kprobes_test"))
-		return;
-	scoped_guard(preempt) {
-		WRITE_ONCE(nmi_sent, true);
-		__apic_send_IPI_mask(cpumask_of(smp_processor_id()), NMI_VECTOR);
-		for (unsigned int us = 0; READ_ONCE(nmi_sent) && us < USEC_PER_SEC; us++)
-			udelay(1);
-	}
-	unregister_nmi_handler(NMI_LOCAL, "kprobes_test");
+	kpt_call_in_nmi(try_to_change_all_probes);
 }
 #endif
 
@@ -139,7 +108,7 @@ static const struct context contexts[] = {
 #endif
 	{ "hard interrupt", in_hard_interrupt },
 #ifdef CONFIG_X86_LOCAL_APIC
-	{ "NMI", in_nmi_of_this_cpu, has_local_apic },
+	{ "NMI", in_nmi_of_this_cpu, kpt_can_send_nmi },
 #endif
 };
 

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A timer interrupt that hits probes, at a moment that the test chooses. */
+/* A timer interrupt that hits probes, at a moment that the test chooses; an NMI. */
 #include <linux/delay.h>
 #include <linux/irqflags.h>
 #include <linux/preempt.h>
+#include <linux/sched.h>
 
 #include "interrupt.h"
 #include "probes.h"
+
+#ifdef CONFIG_X86_LOCAL_APIC
+#include <asm/apic.h>
+#include <asm/irq_vectors.h>
+#include "asm/nmi.h"	/* <linux/nmi.h> does not always include it */
+#endif
 
 /**
  * struct interruption - A timer interrupt that calls TARGET
@@ -92,3 +99,37 @@ void kpt_expect_interrupted_call(struct kunit *test, const struct place *place,
 	kpt_expect_interrupt(test);
 	KUNIT_EXPECT_STREQ(test, kpt_journal, events);
 }
+
+#ifdef CONFIG_X86_LOCAL_APIC
+static void (*nmi_function)(void);
+
+static int run_nmi_function(unsigned int reason, struct pt_regs *regs)
+{
+	typeof(nmi_function) function = READ_ONCE(nmi_function);
+
+	if (!function || current != kpt_tester)
+		return NMI_DONE;
+	function();
+	WRITE_ONCE(nmi_function, NULL);
+	return NMI_HANDLED;
+}
+
+bool kpt_can_send_nmi(void)
+{
+	return boot_cpu_has(X86_FEATURE_APIC);
+}
+
+/* Call @function in an NMI of this CPU. */
+void kpt_call_in_nmi(void (*function)(void))
+{
+	if (register_nmi_handler(NMI_LOCAL, run_nmi_function, 0, "kprobes_test"))
+		return;
+	scoped_guard(preempt) {
+		WRITE_ONCE(nmi_function, function);
+		__apic_send_IPI_mask(cpumask_of(smp_processor_id()), NMI_VECTOR);
+		for (unsigned int us = 0; READ_ONCE(nmi_function) && us < USEC_PER_SEC; us++)
+			udelay(1);
+	}
+	unregister_nmi_handler(NMI_LOCAL, "kprobes_test");
+}
+#endif

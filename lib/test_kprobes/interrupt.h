@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A timer interrupt that hits probes, at a moment that the test chooses. */
+/* A timer interrupt that hits probes, at a moment that the test chooses; an NMI. */
 #ifndef _TEST_KPROBES_INTERRUPT_H
 #define _TEST_KPROBES_INTERRUPT_H
 
@@ -19,5 +19,7 @@ void kpt_expect_interrupt(struct kunit *test);
 void kpt_expect_interrupted_call(struct kunit *test, const struct place *place,
 				 const char *events);
 int kpt_act_wait_for_interrupt(struct test_probe *p, struct pt_regs *regs);
+bool kpt_can_send_nmi(void);
+void kpt_call_in_nmi(void (*function)(void));
 
 #endif /* _TEST_KPROBES_INTERRUPT_H */

@@ -36,6 +36,33 @@ static void handler_calls_a_probed_function(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, c->nmissed, 3);
 }
 
+#ifdef CONFIG_X86_LOCAL_APIC
+static void call_other_target(void)
+{
+	if (kpt_call(OTHER_TARGET) != OTHER_TARGET->result)
+		kpt_note('!');
+}
+
+/* The hit has the context level of the handler, so that it is skipped. */
+static void handler_in_nmi_calls_a_probed_function(struct kunit *test)
+{
+	struct kprobe *a = kpt_post_probe('a', OTHER_TARGET->symbol);
+	struct kprobe *b = kpt_probe('b', TARGET->symbol);
+
+	if (!kpt_can_send_nmi())
+		kunit_skip(test, "not on this machine");
+	kpt_test_probe('a')->act = kpt_act_call_target;
+	kpt_test_probe('a')->data = 1;
+	b->flags = KPROBE_FLAG_REENTRANT;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	kpt_clear_journal();
+	kpt_call_in_nmi(call_other_target);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "aA");
+	KUNIT_EXPECT_EQ(test, b->nmissed, 1);
+}
+#endif
+
 static int call_traced(struct test_probe *p, struct pt_regs *regs)
 {
 	if (kpt_call(TRACED) != TRACED->result)
@@ -105,6 +132,9 @@ static void handler_is_interrupted(struct kunit *test)
 
 static struct kunit_case kprobes_nesting_cases[] = {
 	KUNIT_CASE_PARAM(handler_calls_a_probed_function, kpt_place_gen_params),
+#ifdef CONFIG_X86_LOCAL_APIC
+	KUNIT_CASE(handler_in_nmi_calls_a_probed_function),
+#endif
 	KUNIT_CASE_PARAM(handler_calls_a_traced_function, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(post_handler_calls_a_probed_function, kpt_place_gen_params),
 	KUNIT_CASE(handler_is_interrupted),

@@ -84,8 +84,11 @@ static __always_inline bool kprobe_rcu_is_watching(void)
  */
 static __always_inline irqentry_state_t kprobe_enter_exception(struct pt_regs *regs)
 {
-	raw_cpu_write(kprobe_context,
-		      raw_cpu_read(__preempt_count) + NMI_OFFSET + HARDIRQ_OFFSET);
+	unsigned int count = raw_cpu_read(__preempt_count) + HARDIRQ_OFFSET;
+
+	/* A count of one bit is a flag, and set in an NMI. */
+	count = NMI_MASK & ~NMI_OFFSET ? count + NMI_OFFSET : count | NMI_OFFSET;
+	raw_cpu_write(kprobe_context, count);
 	return irqentry_nmi_enter(regs);
 }
 
