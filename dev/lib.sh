@@ -4,6 +4,8 @@
 
 repo=$(cd "$(dirname "$0")" && until [ -e dev/lib.sh ]; do cd ..; done && pwd)
 tool=${0##*/}
+# What is made of 6.12 is in build itself.
+[ "${BASE-}" != 6.12 ] || export BASE=
 build=$repo/build${BASE:+/$BASE}
 # Another python3 or make in front of Debian's may lack its modules.
 export PATH="/usr/bin:$PATH"
@@ -34,7 +36,7 @@ read_options() {	# ARGUMENT...
 		-h|--help) usage 0 ;;
 		--arch) arch=${2-} ;;
 		--tree) tree=$(realpath "${2-}") || exit ;;
-		--over) over=$(realpath "${2-}") || exit ;;
+		--over) over=${2-} ;;
 		-*) usage 2 >&2 ;;
 		*) break ;;
 		esac

@@ -8,18 +8,17 @@ the test's sources and options. While that is the same, the reference is not boo
 these RUNs are kept.
 """
 import argparse
-import os
 import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
 
-REPO = Path(__file__).resolve().parents[2]
-BUILD = REPO / "build" / os.environ.get("BASE", "")
+from report import BASE, BUILD, REPO
+
 TREE = BUILD / "tree"
 CONFIG = REPO / "dev/kernel/config"
 MODULES = REPO / "tools/testing/selftests/kprobes/test_modules"
-REPORTS = REPO / "test-reports/reference" / os.environ.get("BASE", "")
+REPORTS = REPO / "test-reports/reference" / BUILD.relative_to(REPO / "build")
 # {RUN: (options of dev/kernel/boot, sources of the test)}
 KEPT = {
     "ftrace": (["--startup-tests", "--usual", "300"], (TREE / "tools/testing/selftests/ftrace",)),
@@ -42,7 +41,7 @@ def depends_on(run, arch):
         return None, []
     options, sources = KEPT[run]
     files = [base, CONFIG / "guest.config", CONFIG / "reference.config", CONFIG / f"cross/{arch}.config",
-             CONFIG / f"{BUILD.name}.config",
+             CONFIG / f"{BASE}.config",
              REPO / "dev/guest/init", REPO / "dev/guest" / run, REPO / "dev/kernel/machines"]
     for source in sources:
         files += sorted(file for file in source.rglob("*") if file.is_file()) if source.is_dir() else [source]

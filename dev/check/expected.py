@@ -17,12 +17,12 @@ NAME is the test's name after the names of the enclosing tests, separated by sla
 A result that no expectation covers is an error, and so is an expectation, other than
 may-skip and may-warn, without its result.
 """
-import os
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-BASE = os.environ.get("BASE") or "6.12"
+from report import BASE
+
 FILE = Path(__file__).resolve().parents[1] / "guest/expected"
 SECTION = re.compile(r"\[(.+)\]")
 EXPECTATION = re.compile(r"(?:(skip|may-skip|xfail) (.+?)|may-warn (\S.*?)) # (\S.*)|(warnings?) (\S.*)")

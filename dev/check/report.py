@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the checks share: load a program of dev/, run others, print results as KTAP."""
+"""What the checks share: where all is, load a program of dev/, run others, print results as KTAP."""
 import subprocess
 import sys
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tree"))
+from overlay import BASE, BUILD, DEFAULT, REPO
 
 
 def load(program):

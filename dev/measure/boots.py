@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the tools that measure a guest share."""
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-REPO = Path(__file__).resolve().parents[2]
-BUILD = REPO / "build" / os.environ.get("BASE", "")
+sys.path.append(str(Path(__file__).resolve().parents[1] / "check"))
+from report import BUILD, REPO
+
 TOOL = Path(sys.argv[0]).name
 
 

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 DEV = Path(__file__).resolve().parents[1]
-sys.path += [str(DEV / "check"), str(DEV / "measure")]
+sys.path += [str(DEV / directory) for directory in ("check", "measure", "tree")]
 from report import Report, load
 
 if sys.argv[1:] in (["-h"], ["--help"]):

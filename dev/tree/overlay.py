@@ -10,7 +10,9 @@ import tempfile
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
-BUILD = REPO / "build" / os.environ.get("BASE", "")
+DEFAULT = "6.12"
+BASE = os.environ.get("BASE") or DEFAULT
+BUILD = REPO / "build" / ("" if BASE == DEFAULT else BASE)
 DIRECTORIES = "arch include kernel lib samples tools Documentation".split()
 JUNK = re.compile(r"^\.(?!(gitignore|kunitconfig)$)|(~|\.orig|\.rej|\.pyc)$")
 
