@@ -22,6 +22,14 @@ result() {	# NAME STATUS
 	fi
 }
 
+# One test: a command succeeds.
+check() {	# NAME COMMAND...
+	name=$1
+	shift
+	"$@"
+	result "$name" $?
+}
+
 # One test: a text is the expected one.
 is() {	# NAME TEXT EXPECTED
 	if [ "$2" = "$3" ]; then
