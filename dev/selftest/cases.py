@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the selftests in Python share. Importing it answers --help, with the selftest's docstring."""
+import io
+import re
 import sys
+import tempfile
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 DEV = Path(__file__).resolve().parents[1]
@@ -10,6 +14,27 @@ from report import Report, load
 if sys.argv[1:] in (["-h"], ["--help"]):
     sys.exit(print(sys.modules["__main__"].__doc__))
 
+scratch = tempfile.TemporaryDirectory()
+tmp = Path(scratch.name)
+
+
+def write(name, text):
+    """A file in tmp."""
+    file = tmp / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def said(function, *arguments):
+    """(what it returns, or its exit status; what it says)"""
+    with redirect_stdout(io.StringIO()) as output, redirect_stderr(output):
+        try:
+            result = function(*arguments)
+        except SystemExit as end:
+            result = end.code
+    return result, output.getvalue()
+
 
 def report(cases):
     """Print KTAP for [(name, value, expected value)]; True if one is wrong."""
@@ -17,3 +42,9 @@ def report(cases):
     for name, got, wanted in cases:
         results.result(got == wanted, name, [] if got == wanted else [f"got {got}, not {wanted}"])
     return results.end()
+
+
+def report_said(cases):
+    """The same for [(name, what said() returns, expected result, what is to be said)]."""
+    return report([(name, (result, bool(re.search(regex, text, re.M)) or text), (wanted, True))
+                   for name, (result, text), wanted, regex in cases])
