@@ -166,6 +166,7 @@ smp: build
 
 SHARE ?= 1
 
+sweep: PACKAGES = --kexec
 sweep: build
 	@SHARE=$(SHARE) dev/kernel/initramfs guest
 ifneq ($(ROUNDS),kexec)
