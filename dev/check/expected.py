@@ -21,7 +21,7 @@ import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from report import BASE
+from report import BASE, entries
 
 FILE = Path(__file__).resolve().parents[1] / "guest/expected"
 SECTION = re.compile(r"\[(.+)\]")
@@ -39,16 +39,13 @@ class Expected:
         self.repeated = []      # may come again
         self.lines = []         # of may-warn
         here = False
-        for number, line in enumerate(Path(file).read_text().split("\n"), 1):
-            line = line.strip()
+        for where, line in entries(file):
             if match := SECTION.fullmatch(line):
                 here = boot is None or any(fnmatchcase(name, pattern) for pattern in match[1].split()
                                            for name in (boot, f"{BASE}/{boot}"))
                 continue
-            if not line or line.startswith("#"):
-                continue
             if not (match := EXPECTATION.fullmatch(line)):
-                raise SystemExit(f"{file}:{number}: not an expectation: {line}")
+                raise SystemExit(f"{where}: not an expectation: {line}")
             if not here:
                 continue
             kind, name, allowed, reason, warns, regex = match.groups()

@@ -18,6 +18,12 @@ def load(program):
     return module
 
 
+def entries(file):
+    """(place, line) of each line of a list that is neither empty nor a comment."""
+    lines = Path(file).read_text().splitlines()
+    return [(f"{file}:{number}", line) for number, line in enumerate(lines, 1) if line.strip() and line[0] != "#"]
+
+
 def fail(text):
     """The check is not possible."""
     print(f"{Path(sys.argv[0]).name}: {text}", file=sys.stderr)
