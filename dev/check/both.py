@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from report import BASE, BUILD, REPO
+import overlay
 
 TREE = BUILD / "tree"
 CONFIG = REPO / "dev/kernel/config"
@@ -34,10 +35,7 @@ def suffix(arch):
 
 def depends_on(run, arch):
     """What the reference's verdict depends on: a hash, and the files; no hash if it cannot be known."""
-    if run not in KEPT or not (TREE / ".kprobes/base").exists():
-        return None, []
-    base = Path((TREE / ".kprobes/base").read_text().splitlines()[1].rsplit(None, 2)[0])
-    if not base.is_file():
+    if run not in KEPT or not (TREE / ".kprobes/base").exists() or not (base := overlay.record(TREE)[1]).is_file():
         return None, []
     options, sources = KEPT[run]
     files = [base, CONFIG / "guest.config", CONFIG / "reference.config", CONFIG / f"cross/{arch}.config",

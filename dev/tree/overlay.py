@@ -61,6 +61,21 @@ def version(tree):
     return ".".join(part.get(k, "?") for k in ("VERSION", "PATCHLEVEL", "SUBLEVEL")) + part.get("EXTRAVERSION", "")
 
 
+def record(tree):
+    """(version, path) of the base that dev/tree/make made a tree of."""
+    file = tree / ".kprobes/base"
+    if not file.exists():
+        raise Refusal(f"{tree}: was not made by dev/tree/make: run make tree")
+    version, identity = file.read_text().splitlines()
+    return version, Path(identity.rsplit(" ", 2)[0])
+
+
+def pristine(tree):
+    """{path: content}: the base's version of each file that dev/tree/make has changed."""
+    top = tree / ".kprobes/pristine"
+    return {str(file.relative_to(top)): file.read_bytes() for file in top.rglob("*") if file.is_file()}
+
+
 def hooks(repo, tree, directory="hooks"):
     """{hook: the files it patches} for the base of a tree, in the order in which they apply."""
     found = {}
