@@ -4,6 +4,8 @@
 
 #include <linux/cache.h>
 #include <linux/cleanup.h>
+#include <linux/delay.h>
+#include <linux/kconfig.h>
 #include <linux/kprobes_tables.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
@@ -184,12 +186,51 @@ static void address_of_a_probe_is_no_target(struct kunit *test)
 	}
 }
 
+/*
+ * While the optimizer analyses the kernel's text, two sites come that it is to look at later. One
+ * is freed, and another one takes its place in memory.
+ */
+static void site_is_freed_before_the_optimizer_looks(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', "vfs_rmdir");
+	struct kprobe *b = kpt_probe('b', TARGET->symbol);
+	struct kprobe *c = kpt_probe('c', OTHER_TARGET->symbol);
+
+	/* Not the ftrace site, which gets no jump. */
+	a->offset = ENDBR_SIZE + (IS_ENABLED(CONFIG_DYNAMIC_FTRACE) ? CALL_INSN_SIZE : 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		a->addr = NULL;
+		b->addr = NULL;
+		c->addr = NULL;
+		ASSERT_REGISTERED(test, a);
+		scoped_guard(mutex, &kprobe_mutex)
+			arch_forget_text(kprobe_text_at((unsigned long)a->addr));
+		msleep(60);	/* the optimizer has begun */
+		ASSERT_REGISTERED(test, b);
+		ASSERT_REGISTERED(test, c);
+		unregister_kprobe(b);
+		kpt_wait_until_site_is_freed(test, b);
+		msleep(20);	/* it leaves the hash a moment before */
+		b->addr = NULL;
+		ASSERT_REGISTERED(test, b);
+		ASSERT_OPTIMIZED(test, b);
+		ASSERT_OPTIMIZED(test, c);
+		EXPECT_CALL(test, TARGET, "b");
+		EXPECT_CALL(test, OTHER_TARGET, "c");
+		unregister_kprobe(a);
+		unregister_kprobe(b);
+		unregister_kprobe(c);
+		kpt_wait_until_site_is_freed(test, c);
+	}
+}
+
 static struct kunit_case optprobes_x86_neighbours_cases[] = {
 	KUNIT_CASE_SLOW(neighbour_comes_and_goes),
 	KUNIT_CASE_SLOW(probe_in_front_of_an_optimized_one),
 	KUNIT_CASE(all_neighbours_are_probed),
 	KUNIT_CASE(neighbour_is_at_the_last_byte),
 	KUNIT_CASE(address_of_a_probe_is_no_target),
+	KUNIT_CASE_SLOW(site_is_freed_before_the_optimizer_looks),
 	{ }
 };
 
