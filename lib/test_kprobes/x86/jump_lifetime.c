@@ -9,10 +9,10 @@
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
+#include <linux/pgtable.h>
 #include <linux/sched/task.h>
 #include <linux/vmalloc.h>
 
-#include <asm/pgtable.h>
 #include <asm/text-patching.h>
 
 #include "../load.h"

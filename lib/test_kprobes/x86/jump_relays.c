@@ -340,13 +340,16 @@ static void long_jump_and_relays_do_not_overlap(struct kunit *test)
 }
 
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_JMP
-/* A function with NOPs after its ftrace site, which are executed. Nothing else is in reach. */
+/*
+ * Return @arg + 1. The NOPs after the ftrace site, which are executed, are all that is in reach
+ * of the instruction after them.
+ */
+u64 kprobes_test_after_ftrace(u64 arg);
+
 KPT_ASM_FUNCTION(kprobes_test_after_ftrace,
 		 "0: call __fentry__\n"
 		 ".pushsection __mcount_loc, \"a\"\n" _ASM_PTR "0b\n .popsection\n"
 		 FILL("120") TAKE_ARG PROBED_AT_1 LEAD_TO_2 FILL(__stringify(AROUND)) RETURN);
-
-u64 kprobes_test_after_ftrace(u64 arg);
 
 /* As for the trampoline of a BPF program that is called at a function's end. */
 static void nops_after_jump_of_ftrace_are_not_used(struct kunit *test)
