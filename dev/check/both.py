@@ -38,7 +38,7 @@ def depends_on(run, arch):
     if run not in KEPT or not (TREE / ".kprobes/base").exists() or not (base := overlay.record(TREE)[1]).is_file():
         return None, []
     options, sources = KEPT[run]
-    files = [base, CONFIG / "guest.config", CONFIG / "reference.config", CONFIG / f"cross/{arch}.config",
+    files = [base, CONFIG / "guest.config", CONFIG / "reference.config", BUILD / f"obj/guest{suffix(arch)}/.fragments/cross/{arch}.config",
              CONFIG / f"{BASE}.config",
              REPO / "dev/guest/init", REPO / "dev/guest" / run, REPO / "dev/kernel/machines"]
     for source in sources:
