@@ -164,13 +164,13 @@ static int site_prepare_detour(struct kprobe_site *site)
 
 /* ------------------------------------------------- breakpoints to jumps */
 
+/* Not while it is busy. For who waits, it is busy as long as there are pending sites. */
 static void optimizer_kick(void)
 {
 	lockdep_assert_held(&kprobe_mutex);
-	if (list_empty(&optimizer.pending) || optimizer.busy)
-		return;
-	WRITE_ONCE(optimizer.busy, true);
-	queue_delayed_work(system_unbound_wq, &optimizer_work, OPTIMIZE_DELAY);
+	WRITE_ONCE(optimizer.busy, !list_empty(&optimizer.pending));
+	if (optimizer.busy)
+		queue_delayed_work(system_unbound_wq, &optimizer_work, OPTIMIZE_DELAY);
 }
 
 /**
@@ -186,7 +186,8 @@ void kprobe_optimizer_consider(struct kprobe_site *site)
 		return;
 	if (list_empty(&site->op.list))
 		list_add_tail(&site->op.list, &optimizer.pending);
-	optimizer_kick();
+	if (!optimizer.busy)
+		optimizer_kick();
 }
 
 /* No event shows that memory is available again or that a debugger's breakpoint is gone. */
@@ -329,10 +330,8 @@ static void optimizer_run(struct work_struct *work)
 		while (optimizer_finish_some(&waiting))
 			cond_resched_tasks_rcu_qs();
 	}
-	scoped_guard(mutex, &kprobe_mutex) {
-		WRITE_ONCE(optimizer.busy, false);
+	scoped_guard(mutex, &kprobe_mutex)
 		optimizer_kick();
-	}
 	wake_up_all(&optimizer.idle);
 }
 
@@ -595,7 +594,6 @@ static int __init optimizer_init(void)
 {
 	register_sysctl_init("debug", optimizer_sysctls);
 	guard(mutex)(&kprobe_mutex);
-	WRITE_ONCE(optimizer.busy, false);
 	optimizer_kick();
 	return 0;
 }

@@ -127,7 +127,7 @@ static const char *probed_release(void)
 	int err = register_kprobe(&kp);
 
 	unregister_kprobe(&kp);
-	return err ? "queue_work_on" : "llist_add_batch";
+	return err == -ENOENT ? "queue_work_on" : "llist_add_batch";
 }
 
 /* Return probes of these functions neither recurse without end nor miss calls. */

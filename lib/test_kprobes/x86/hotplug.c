@@ -48,7 +48,8 @@ static unsigned long cpu;
 
 static int linger_unwatched(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (raw_smp_processor_id() != cpu || cpu_online(cpu) || READ_ONCE(entered))
+	if (raw_smp_processor_id() != cpu || cpu_online(cpu) || !is_idle_task(current) ||
+	    READ_ONCE(entered))
 		return 0;
 	WRITE_ONCE(entered, true);
 	mdelay(HANDLER_TIME);
@@ -114,6 +115,7 @@ static void unregistering_waits_for_unwatched_handler(struct kunit *test)
 		end = jiffies + PATIENCE;
 		while (!READ_ONCE(entered) && time_before(jiffies, end))
 			usleep_range(100, 200);
+		KUNIT_EXPECT_FALSE(test, READ_ONCE(left));
 		unregister_kprobe(a);
 		KUNIT_EXPECT_TRUE(test, READ_ONCE(left));
 		KUNIT_EXPECT_EQ(test, kthread_stop_put(task), 0);

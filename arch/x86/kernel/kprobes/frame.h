@@ -53,14 +53,14 @@
  * handlers push at most HANDLER_STACK_ROOM.
  */
 .macro RETURN_BY_RET
-	RESTORE_SEGMENTS
 	mov	FRAME_IP(%_ASM_SP), %_ASM_AX
 	mov	FRAME_FLAGS(%_ASM_SP), %_ASM_CX
-	mov	FRAME_SP(%_ASM_SP), %_ASM_BP
-	lea	-2*WORD(%_ASM_BP), %_ASM_BP
-	mov	%_ASM_AX, WORD(%_ASM_BP)
-	mov	%_ASM_CX, (%_ASM_BP)
-	mov	%_ASM_BP, FRAME_ORIG_AX(%_ASM_SP)
+	mov	FRAME_SP(%_ASM_SP), %_ASM_DX
+	lea	-2*WORD(%_ASM_DX), %_ASM_DX
+	mov	%_ASM_AX, WORD(%_ASM_DX)
+	mov	%_ASM_CX, (%_ASM_DX)
+	mov	%_ASM_DX, FRAME_ORIG_AX(%_ASM_SP)
+	RESTORE_SEGMENTS
 	LOAD_REGS
 	mov	FRAME_ORIG_AX(%_ASM_SP), %_ASM_SP
 	/* An interrupt from here on cannot trace a target whose frame is found from r10. */
