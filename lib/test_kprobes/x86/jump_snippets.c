@@ -250,7 +250,8 @@ REFUSED("jump_table",
 	".pushsection .rodata\n .balign 4\n"
 	".type kprobes_test_offset, @object\n .size kprobes_test_offset, 4\n"
 	"kprobes_test_offset: .long 1f - kprobes_test_offset\n .popsection\n"
-	NEVER("push " BX "\n" MOV_S32 " " AT("kprobes_test_offset") ", " TEMP "\n" INDIRECT "jmp *" TEMP),
+	NEVER("push " BX "\n" MOV_S32 " " AT("kprobes_test_offset") ", " TEMP "\n"
+	      INDIRECT "jmp *" TEMP),
 	PROBED,
 	ANNOTATE_NOENDBR "\n" FOLLOWING RETURN UNVALIDATED);
 #ifdef CONFIG_MITIGATION_RETPOLINE

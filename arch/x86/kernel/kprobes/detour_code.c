@@ -259,7 +259,7 @@ static void __kprobes detour_unwind_call(unsigned int offset, unsigned int end,
  * Context: Any in which RCU is watching. Preemption is off.
  * Return: The site, or NULL if @ip is not in a detour.
  */
-struct kprobe * __kprobes kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
+struct kprobe *kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 {
 	struct kprobe *kp = kprobe_optinsn_slot_owner(*ip);
 	const struct arch_optimized_insn *op;
@@ -288,3 +288,4 @@ struct kprobe * __kprobes kprobe_detour_unwind(unsigned long *ip, unsigned long 
 	}
 	return kp;
 }
+NOKPROBE_SYMBOL(kprobe_detour_unwind);

@@ -107,9 +107,9 @@ check_little_growth() {	# NAME...
 		[ $sum -le $((20 * $#)) ]
 }
 
-# 1.15 times what it is, or less, where that is more than in the newer kernel. An exception costs more on
-# i386. Which instructions are probed follows from the commit: one by one they cost from 141 to
-# 162 million.
+# 1.15 times what it is, or less, where that is more than in the newer kernel. An exception
+# costs more on i386. Which instructions are probed follows from the commit: one by one they
+# cost from 141 to 162 million.
 trap=240 trap_post=310 trap_post_nop=295 trap_return=340
 attach=110000000 attach_single=168000000 attach_functions=16500000
 detach=1500000 detach_single=9200000 detach_functions=6900000
