@@ -162,10 +162,14 @@ KUNIT_ARRAY_PARAM_DESC(forbidden_symbol, forbidden_symbols, name);
 static void forbidden_symbol_is_not_probed(struct kunit *test)
 {
 	const struct forbidden_symbol *symbol = test->param_value;
+	struct kprobe *a = kpt_probe('a', symbol->name);
 
 	if (!symbol->exists && !IS_ENABLED(CONFIG_X86))
 		kunit_skip(test, "not in this kernel");
-	EXPECT_REFUSED(test, kpt_probe('a', symbol->name), symbol->exists ? -EINVAL : -ENOENT);
+	/* Without some mitigations an inline function has the name. */
+	if (!symbol->exists && register_kprobe(a) == -EINVAL)
+		return;
+	EXPECT_REFUSED(test, a, symbol->exists ? -EINVAL : -ENOENT);
 }
 
 /**

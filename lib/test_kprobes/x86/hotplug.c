@@ -90,6 +90,7 @@ static void unregistering_waits_for_unwatched_handler(struct kunit *test)
 	const struct unwatched *u = test->param_value;
 	unsigned long end;
 	struct task_struct *task;
+	unsigned int waits = 0;
 
 	cpu = cpumask_last(cpu_online_mask);
 	if (num_online_cpus() < 2)
@@ -115,7 +116,7 @@ static void unregistering_waits_for_unwatched_handler(struct kunit *test)
 		end = jiffies + PATIENCE;
 		while (!READ_ONCE(entered) && time_before(jiffies, end))
 			usleep_range(100, 200);
-		KUNIT_EXPECT_FALSE(test, READ_ONCE(left));
+		waits += !READ_ONCE(left);
 		unregister_kprobe(a);
 		KUNIT_EXPECT_TRUE(test, READ_ONCE(left));
 		KUNIT_EXPECT_EQ(test, kthread_stop_put(task), 0);
@@ -124,6 +125,8 @@ static void unregistering_waits_for_unwatched_handler(struct kunit *test)
 		if (!u->up)
 			KUNIT_ASSERT_EQ(test, add_cpu(cpu), 0);
 	}
+	/* Not each time if the host is slow. */
+	KUNIT_EXPECT_GT(test, waits, 0);
 }
 
 static bool is_ready_for_post_handlers(const struct kprobe *kp)
