@@ -439,7 +439,7 @@ void arch_use_detour(struct optimized_kprobe *op, bool use);
 
 /**
  * arch_optimize_kprobes() - Write jumps in place of breakpoints
- * @oplist: The sites, in address order. The call empties the list.
+ * @oplist: The sites, in address order. The call empties the list, by list_del_init().
  *
  * No task is in the text that the jumps displace, but for the first byte of each.
  */

@@ -77,7 +77,8 @@ stacks_have() {	# FUNCTION...
 				wrong++
 		}
 		$1 == "-" { judge(); seen++; stack = " "; next }
-		{ stack = stack ($1 ~ /^(0x|kprobe_detour)/ ? "-" : $1) " " }
+		!/^(0x|kprobe_detour)/ { stack = stack $1 " "; next }
+		stack !~ / - $/ { stack = stack "- " }
 		END { judge(); exit !seen || wrong }' "$output.stacks"
 }
 
