@@ -52,7 +52,7 @@ static void reserved_kernel_insn_is_not_probed(struct kunit *test)
 	ASSERT_REGISTERED(test, a);
 	code = (const u8 *)a->addr;
 	unregister_kprobe(a);
-	for (unsigned int i = CALL_INSN_SIZE; i < (insn->size ? 300 : 40); i++) {
+	for (unsigned int i = CALL_INSN_SIZE; i < (insn->size ? 1500 : 40); i++) {
 		if (memcmp(code + i, insn->code, insn->size))
 			continue;
 		a->symbol_name = NULL;
