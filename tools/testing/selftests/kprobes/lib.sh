@@ -216,9 +216,9 @@ optimizer_is_at_rest() {
 }
 
 # The number of jumps after the optimiser has finished. Reading the list waits for ten
-# seconds, which is too short on one CPU, or if a probe is hit all the time.
+# seconds, which is too short on one CPU or a slow host, or if a probe is hit all the time.
 count_optimized_at_rest() {
-	for _ in 1 2 3 4 5 6; do
+	for _ in $(seq 30); do
 		optimized=$(count_optimized)
 		! optimizer_is_at_rest || break
 	done

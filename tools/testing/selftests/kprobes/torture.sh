@@ -179,7 +179,8 @@ disturbances=modules
 ! grep -q function_graph $tracing/available_tracers || disturbances="$disturbances tracers"
 disturbances="$disturbances kprobe_events"
 events=6
-if has_config FPROBE_EVENTS; then
+# On function-graph they make fprobe_return() warn that its data is gone, now and then.
+if has_config FPROBE_EVENTS && has_config RETHOOK; then
 	disturbances="$disturbances fprobe_events"
 	events=7
 fi
