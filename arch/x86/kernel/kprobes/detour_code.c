@@ -288,4 +288,5 @@ struct kprobe *kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 	}
 	return kp;
 }
+
 NOKPROBE_SYMBOL(kprobe_detour_unwind);
