@@ -69,7 +69,7 @@ kunit_modules() {
 selftests() {	# NAME...
 	cd /selftests/kprobes || return
 	for selftest; do
-		part "$selftest" timeout 600 "./$selftest"
+		part "$selftest" timeout 1200 "./$selftest"
 	done
 }
 
