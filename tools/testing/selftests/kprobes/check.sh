@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # The file check in debugfs: would a probe be refused, and why; and how would it be hit?
 . ./lib.sh
+find_rmdir
 
 [ -e $kprobes/check ] || skip_all "no $kprobes/check"
 use_events

@@ -3,6 +3,7 @@
 # Each memory allocation fails once while files of debugfs, tracefs and sysctl are read or
 # written: that works, or changes nothing, and works the next time.
 . ./lib.sh
+find_rmdir
 
 failslab=/sys/kernel/debug/failslab
 

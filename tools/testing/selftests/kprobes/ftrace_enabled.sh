@@ -3,6 +3,7 @@
 # The sysctl kernel.ftrace_enabled switches off the probes at ftrace sites, and no others.
 # Switching ftrace on again arms the probes that are enabled by then.
 . ./lib.sh
+find_rmdir
 
 sysctl=/proc/sys/kernel/ftrace_enabled
 [ -e $sysctl ] || skip_all "no function tracer"

@@ -4,6 +4,7 @@
 # only if an instruction takes a nanosecond, as kp.icount=1 on the command line says.
 . ./lib.sh
 . ./measure.sh
+find_rmdir
 
 grep -qw kp.icount=1 /proc/cmdline || skip_all "no kp.icount=1 on the command line"
 [ -r instructions ] || skip_all "no list of instructions"

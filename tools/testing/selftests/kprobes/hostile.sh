@@ -4,6 +4,7 @@
 # and values of knobs. Each is refused with an error, and leaves nothing. What is random
 # follows from SEED in the environment.
 . ./lib.sh
+find_rmdir
 
 [ -d $kprobes ] || skip_all "no debugfs"
 use_events

@@ -342,8 +342,9 @@ fork_three_times() {	# or more often
 	/bin/true
 }
 
-# What rmdir() calls: its name depends on the kernel.
-rmdir=$(first_symbol do_rmdir filename_rmdir)
+find_rmdir() {	# sets $rmdir to what rmdir() calls, whose name depends on the kernel
+	rmdir=$(first_symbol do_rmdir filename_rmdir)
+}
 
 call_rmdir() {
 	! rmdir /no-such-directory 2>/dev/null

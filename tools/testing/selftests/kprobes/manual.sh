@@ -3,6 +3,7 @@
 # What Documentation/trace/kprobes.rst says: each of its examples for a shell is run, and
 # prints what is written there but for some numbers. kprobe_manual has its examples in C.
 . ./lib.sh
+find_rmdir
 
 manual=../../../../Documentation/trace/kprobes.rst
 [ -e "$manual" ] || skip_all "no $manual"

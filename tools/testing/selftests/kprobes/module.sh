@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Probes in the text of a module that is loaded and unloaded.
 . ./lib.sh
+find_rmdir
 
 use_events
 use_sample

@@ -3,6 +3,7 @@
 # A jump in place of one breakpoint, its neighbour, the sysctl debug.kprobes-optimization
 # and stack traces through the detour.
 . ./lib.sh
+find_rmdir
 
 ! is_base || skip_all "the kprobes of Linux 6.12 have no stats"
 [ -e $knob ] || skip_all "no CONFIG_OPTPROBES"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # The files sites and refusals in debugfs: what is probed, how and by whom; and what is not.
 . ./lib.sh
+find_rmdir
 
 [ -e $kprobes/sites ] || skip_all "no $kprobes/sites"
 digits=$(address_digits)

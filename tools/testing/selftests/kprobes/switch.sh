@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # The file "enabled" in debugfs switches all probes off and on, with events of all kinds.
 . ./lib.sh
+find_rmdir
 
 [ -d $kprobes ] || skip_all "no debugfs"
 use_events

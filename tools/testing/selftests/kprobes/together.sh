@@ -3,6 +3,7 @@
 # Function graph tracing, a return probe and an fprobe on the same function, enabled in all
 # orders. Each replaces the return address, and a stack trace must have the original one.
 . ./lib.sh
+find_rmdir
 
 [ -e $tracing/dynamic_events ] || skip_all "no dynamic events"
 grep -q function_graph $tracing/available_tracers || skip_all "no function graph tracing"

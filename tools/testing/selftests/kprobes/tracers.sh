@@ -8,6 +8,7 @@
 # The default is all that the kernel has; rcu_watching stands for that event.
 . ./lib.sh
 . ./measure.sh
+find_rmdir
 
 use_events
 tracers=$(tr ' ' '\n' <$tracing/available_tracers |
