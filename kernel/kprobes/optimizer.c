@@ -164,7 +164,7 @@ static int site_prepare_detour(struct kprobe_site *site)
 
 /* ------------------------------------------------- breakpoints to jumps */
 
-/* Not while it is busy. For who waits, it is busy as long as there are pending sites. */
+/* Let the worker run if there are pending sites: only without them is it idle to a waiter. */
 static void optimizer_kick(void)
 {
 	lockdep_assert_held(&kprobe_mutex);
