@@ -12,7 +12,6 @@
 #include <linux/limits.h>
 #include <linux/list_sort.h>
 #include <linux/notifier.h>
-#include <linux/poison.h>
 #include <linux/ratelimit.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -238,12 +237,6 @@ static int kprobes_publish(struct kprobe_transaction *ta)
 	return err;
 }
 
-/* Has kprobe_unlink() unlinked @p, with nobody waiting for its handlers since? */
-static bool kprobe_is_unlinked(const struct kprobe *p)
-{
-	return p->list.prev == LIST_POISON2;
-}
-
 /*
  * A hit may still be at a probe that was unlinked, and follow its links. After that the probe
  * is as one that was never registered, whose @addr is cleared if it is unregistered: so is that
@@ -445,7 +438,7 @@ void __kprobes kprobes_clean_up_later(void)
 	kprobe_queue_irq_work(&clean_up_irq_work);
 }
 
-/* Unregister a probe, also that of a return probe, for a caller that must not wait. */
+/* Unregister a probe for a caller that must not wait. */
 static void kprobe_drop(struct kprobe *p)
 {
 	struct kprobe_site *site = kprobe_unlink(p);
@@ -455,8 +448,6 @@ static void kprobe_drop(struct kprobe *p)
 		p->addr = NULL;
 	WARN_RATELIMIT(IS_ERR(site), "kprobes: an NMI cannot unregister %pS now: it stays\n",
 		       p->addr);
-	if (!IS_ERR_OR_NULL(site) && is_return_probe(p))
-		kretprobe_pool_drop(container_of(p, struct kretprobe, kp));
 }
 
 /**

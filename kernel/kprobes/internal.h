@@ -31,6 +31,7 @@
 #include <linux/maple_tree.h>
 #include <linux/memory.h>
 #include <linux/mutex.h>
+#include <linux/poison.h>
 #include <linux/printk.h>
 #include <linux/rcupdate.h>
 
@@ -115,6 +116,13 @@ void kprobe_site_retire(struct kprobe_site *site);
 struct kprobe_site *kprobe_site_of_probe(struct kprobe *p);
 void kprobe_link(struct kprobe *p, struct kprobe_site *site);
 struct kprobe_site *kprobe_unlink(struct kprobe *p);
+
+/* Has kprobe_unlink() unlinked @p, with nobody waiting for its handlers since? */
+static inline bool kprobe_is_unlinked(const struct kprobe *p)
+{
+	return p->list.prev == LIST_POISON2;
+}
+
 bool kprobes_disable_all(struct kprobe *kp);
 void kprobe_change_flag(struct kprobe *p, u32 flag, bool set);
 void kprobe_site_change_flag(struct kprobe_site *site, u32 flag, bool set);

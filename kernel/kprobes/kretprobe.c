@@ -144,9 +144,14 @@ void unregister_kretprobes(struct kretprobe **rps, int num)
 	struct kprobe **kps = (struct kprobe **)rps;
 
 	unregister_kprobes(kps, num);
-	/* For a caller that must not wait, it has dropped the instances, too. */
-	if (!kprobes_must_not_wait())
+	if (!kprobes_must_not_wait()) {
 		kretprobes_stop(kps, num);
+		return;
+	}
+	/* One that an NMI could not unlink stays complete. */
+	for (int i = 0; i < num; i++)
+		if (kps[i] && kprobe_is_unlinked(kps[i]))
+			kretprobe_pool_drop(kretprobe_of(kps[i]));
 }
 EXPORT_SYMBOL_GPL(unregister_kretprobes);
 

@@ -10,9 +10,13 @@
 #include "return_probes.h"
 #include "sleepers.h"
 
-static void drop_and_free(void *rp)
+/* What tells that it is a return probe is the call, and no field, which its owner may change. */
+static void drop_and_free(void *data)
 {
+	struct kretprobe *rp = data;
+
 	guard(preempt)();
+	rp->kp.pre_handler = NULL;
 	kpt_destroy_return_probe(rp);
 }
 
