@@ -35,7 +35,10 @@ void matrix_hit_same_probes(void)
 	matrix_compare_words("registers after a skipped hit", &got, &want, sizeof(got));
 }
 
-/* The CPU traps after the first instruction to which the handler has sent it. */
+/*
+ * The CPU traps after the first instruction to which the handler has sent it; or before it, if
+ * RETURN_BY_RET has sent it there.
+ */
 static int on_matrix_trap(struct notifier_block *nb, unsigned long event, void *data)
 {
 	struct die_args *args = data;

@@ -154,9 +154,9 @@ int arch_prepare_kprobe(struct kprobe *p)
 EXPORT_SYMBOL_IF_KUNIT(arch_prepare_kprobe);
 
 /*
- * Where the copy for post handlers jumps to, or NULL if a trap follows it. The stub ends with
- * an IRET. On Xen PV that is a hypercall and as slow as a trap. In an NMI it lets the next NMI
- * in, which FRED is not prepared for.
+ * Where the copy for post handlers jumps to, or NULL if a trap follows it. On x86-64 the stub
+ * ends with an IRET. On Xen PV that is a hypercall and as slow as a trap. In an NMI it lets the
+ * next NMI in, which FRED is not prepared for.
  */
 static const void *post_copy_continuation(const struct insn *insn)
 {

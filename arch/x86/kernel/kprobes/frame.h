@@ -50,7 +50,8 @@
 /*
  * Return to what the struct pt_regs says, without IRET: push flags and ip below its stack pointer
  * and pop them. They may overwrite the last fields of it, which are read by then: no more, as
- * handlers push at most HANDLER_STACK_ROOM.
+ * handlers push at most HANDLER_STACK_ROOM. If a handler has set TF, the instruction after which
+ * the CPU traps is the RET, and not the first one at ip as after an IRET.
  */
 .macro RETURN_BY_RET
 	mov	FRAME_IP(%_ASM_SP), %_ASM_AX

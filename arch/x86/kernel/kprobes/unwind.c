@@ -33,7 +33,10 @@ static const struct kprobe *site_of_hit(const struct pt_regs *regs)
 
 	if (!running)
 		return NULL;
-	/* The outer hits first: their registers are those of the running one as it begins. */
+	/*
+	 * The outer hits first: their registers are those of the running one as it begins, and
+	 * as it ends. So if both have run copies, both stubs are taken for that of the outer one.
+	 */
 	for (unsigned int i = 0; i < kcb->depth; i++)
 		if (kcb->outer[i].regs == regs && kprobe_is_site(kcb->outer[i].kp))
 			return kcb->outer[i].kp;
