@@ -72,20 +72,31 @@ static void each_insn_is_probed(struct kunit *test)
 	EXPECT_CALL(test, &kpt_frame_place, "abBcdDefF");
 }
 
-/* Some instructions are boosted, one is emulated; ENDBR is skipped. */
+/*
+ * Some instructions are boosted, one is emulated; ENDBR is skipped. The next one is probed, too:
+ * there is no jump. At first no site has a copy that ends with post handlers.
+ */
 static void handlers_change_at_each_insn(struct kunit *test)
 {
-	struct kprobe *a;
+	struct kprobe *a, *b;
 
 	for (unsigned int i = 0; i < 2 * (FRAME_INSNS + 1); i++) {
-		a = kpt_post_frame_probe('a', i / 2 % FRAME_INSNS);
-		if (i / 2 == FRAME_INSNS)
+		unsigned int insn = i % (FRAME_INSNS + 1);
+
+		a = kpt_post_frame_probe('a', insn % FRAME_INSNS);
+		b = kpt_frame_probe('b', (insn + 1) % FRAME_INSNS);
+		b->pre_handler = NULL;
+		if (insn == FRAME_INSNS)
 			a->offset = 0;
-		if (i % 2)
+		if (i <= FRAME_INSNS)
 			a->post_handler = NULL;
+		ASSERT_REGISTERED(test, b);
 		ASSERT_REGISTERED(test, a);
 		kpt_expect_handlers_change(test, &kpt_frame_place, a);
 		unregister_kprobe(a);
+		unregister_kprobe(b);
+		if (i <= FRAME_INSNS)
+			kpt_wait_until_site_is_freed(test, a);
 	}
 }
 

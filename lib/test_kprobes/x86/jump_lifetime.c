@@ -385,6 +385,53 @@ static void task_is_kept_out_of_text_to_be_displaced(struct kunit *test)
 	expect_reader_leaves(test);
 }
 
+static const u8 *prepared_detour(const struct kprobe *kp)
+{
+	guard(preempt)();
+	return container_of(get_kprobe(kp->addr), struct optimized_kprobe, kp)->optinsn.insn;
+}
+
+/*
+ * With @b, the site needs another detour. While the optimizer waits to free the old one, the
+ * probes are disabled, which needs none; or unregistered, and the site is freed.
+ */
+static void site_is_left_while_optimizer_waits(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	struct kprobe *b = kpt_post_probe('b', TARGET->symbol);
+
+	for (int freed = 0; freed < 2; freed++) {
+		ASSERT_REGISTERED(test, a);
+		ASSERT_OPTIMIZED(test, a);
+		kpt_hold_off_rcu_tasks(test);
+		ASSERT_REGISTERED(test, b);
+		msleep(300);
+		KUNIT_ASSERT_NOT_NULL(test, prepared_detour(a));
+		KUNIT_ASSERT_FALSE(test, kprobe_optimized(a));
+		if (!freed) {
+			KUNIT_EXPECT_EQ(test, disable_kprobe(b), 0);
+			KUNIT_EXPECT_EQ(test, disable_kprobe(a), 0);
+		} else {
+			unregister_kprobe(b);
+			unregister_kprobe(a);
+		}
+		kunit_release_action(test, kpt_end_load, NULL);
+		wait_for_kprobe_optimizer();
+		if (!freed) {
+			KUNIT_EXPECT_NULL(test, prepared_detour(a));
+			KUNIT_EXPECT_EQ(test, enable_kprobe(a), 0);
+			KUNIT_EXPECT_EQ(test, enable_kprobe(b), 0);
+			ASSERT_OPTIMIZED(test, a);
+			EXPECT_CALL(test, TARGET, "baB");
+			unregister_kprobe(b);
+			unregister_kprobe(a);
+		}
+		kpt_wait_until_site_is_freed(test, a);
+		a->addr = NULL;
+		b->addr = NULL;
+	}
+}
+
 static void expect_read_only(struct kunit *test, const void *addr)
 {
 	unsigned int level;
@@ -417,7 +464,7 @@ static void slots_and_detours_are_not_writable(struct kunit *test)
 	expect_read_only_code(test, site->ainsn.insn);
 	expect_read_only_code(test, site->ainsn.post_insn);
 	ASSERT_OPTIMIZED(test, a);
-	expect_read_only_code(test, container_of(site, struct optimized_kprobe, kp)->optinsn.insn);
+	expect_read_only_code(test, prepared_detour(a));
 }
 
 static struct kunit_case optprobes_x86_lifetime_cases[] = {
@@ -428,6 +475,7 @@ static struct kunit_case optprobes_x86_lifetime_cases[] = {
 	KUNIT_CASE_SLOW(detour_is_kept_while_task_is_in_it),
 	KUNIT_CASE_SLOW(replaced_detour_is_kept_while_task_is_in_it),
 	KUNIT_CASE_SLOW(task_is_kept_out_of_text_to_be_displaced),
+	KUNIT_CASE_SLOW(site_is_left_while_optimizer_waits),
 	{ }
 };
 

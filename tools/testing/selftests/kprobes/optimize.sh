@@ -83,7 +83,7 @@ stacks_have() {	# FUNCTION...
 		END { judge(); exit !seen || wrong }' "$output.stacks"
 }
 
-plan 42
+plan 45
 check "without probes there is no jump" \
 	[ "$(read_stat probes)/$(read_stat sites_jump)" = 0/0 ]
 check "without probes the stats add up" stats_add_up
@@ -148,6 +148,12 @@ done
 check "refused values change nothing" [ "$(cat $knob)/$(count_optimized)" = 0/0 ]
 check "the sysctl can be set to 1" set_knob 1
 check "the event is optimised with the sysctl at 1" is_optimized jump
+enable_event jump 0
+enable_event jump 1
+check "the sysctl can be set to 0 before the optimiser begins" set_knob 0
+check_not "the optimiser passes over the event" is_optimized jump
+set_knob 1
+check "the optimiser takes up the event" is_optimized jump
 remove_events
 
 # Stack traces
