@@ -331,7 +331,6 @@ static void trace_at_each_insn_of_detour_with_post_handler_shows_callers(struct 
 	KUNIT_EXPECT_STREQ(test, kpt_journal, "baBA");
 }
 
-#ifdef CONFIG_UNWINDER_ORC
 /* After the copy, which its slot follows by the stub that calls the post handler. */
 static void trace_at_each_insn_after_copy_shows_callers(struct kunit *test)
 {
@@ -416,7 +415,6 @@ static void return_is_interrupted_at_each_insn(struct kunit *test)
 	trace_at_each_insn_shows_real_callers(test);
 	expect_nested_hits(test);
 }
-#endif
 
 static struct kunit_case kprobes_x86_steps_cases[] = {
 	KUNIT_CASE_PARAM(trace_at_each_insn_shows_real_callers, stepped_gen_params),
@@ -424,13 +422,11 @@ static struct kunit_case kprobes_x86_steps_cases[] = {
 			 kpt_traced_insn_gen_params),
 	KUNIT_CASE_PARAM(trace_at_each_insn_of_detour_with_post_handler_shows_callers,
 			 kpt_traced_insn_gen_params),
-#ifdef CONFIG_UNWINDER_ORC
 	KUNIT_CASE_PARAM(trace_at_each_insn_after_copy_shows_callers,
 			 kpt_traced_insn_gen_params),
 	KUNIT_CASE(trace_at_each_insn_after_changed_path_shows_callers),
 	KUNIT_CASE(hit_is_interrupted_at_each_insn),
 	KUNIT_CASE_PARAM(return_is_interrupted_at_each_insn, stepped_gen_params),
-#endif
 	{ }
 };
 
