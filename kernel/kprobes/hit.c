@@ -7,7 +7,6 @@
  */
 #include "internal.h"
 
-#include <linux/kprobes_hit.h>
 #include <linux/preempt.h>
 
 DEFINE_PER_CPU(unsigned int, kprobe_context);

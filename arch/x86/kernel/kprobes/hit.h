@@ -7,7 +7,7 @@
 
 #include <linux/compiler.h>
 #include <linux/kprobes.h>
-#include <linux/kprobes_hit.h>
+#include <linux/kprobes_site.h>
 #include <linux/preempt.h>
 
 kprobe_opcode_t *kprobe_boost_ip(const struct kprobe *p);
