@@ -251,7 +251,7 @@ static __always_inline bool kprobe_has_post(struct kprobe *site, bool nested)
 	return kprobe_called(site, nested)->post_handler;
 }
 
-void kprobe_prepare_post_later(struct kprobe *site);
+void kprobe_prepare_post_later(struct kprobe_site *site);
 
 /* kprobe_call_pre_handlers() - kprobe_pre_handlers(), inline for one probe */
 static __always_inline int kprobe_call_pre_handlers(struct kprobe *site, struct pt_regs *regs,

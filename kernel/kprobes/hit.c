@@ -35,12 +35,12 @@ static __always_inline bool kprobe_misses(const struct kprobe *p, bool nested)
  *
  * Context: A hit: what this calls may be probed.
  */
-noinstr void kprobe_prepare_post_later(struct kprobe *site)
+noinstr void kprobe_prepare_post_later(struct kprobe_site *site)
 {
-	WRITE_ONCE(site->post_handler, kprobe_post_handlers);
-	if (READ_ONCE(site_of(site)->stale))
+	WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);
+	if (READ_ONCE(site->stale))
 		return;
-	WRITE_ONCE(site_of(site)->stale, true);
+	WRITE_ONCE(site->stale, true);
 	instrumentation_begin();
 	kprobes_clean_up_later();
 	instrumentation_end();
@@ -77,7 +77,7 @@ noinstr int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs)
 	if (missed)
 		kprobe_count_miss(site);
 	if (post && !READ_ONCE(site_of(site)->has_post))
-		kprobe_prepare_post_later(site);
+		kprobe_prepare_post_later(site_of(site));
 	return changed;
 }
 

@@ -176,8 +176,10 @@ noinstr bool kprobe_run_post_handlers(struct kprobe *kp, struct pt_regs *regs)
 /* For a post handler that was set after registration there may be no copy yet, or a jump soon. */
 static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (unlikely(!READ_ONCE(site_of(kp)->has_post) || kp->ainsn.run == INSN_RUN_BOOST))
-		kprobe_prepare_post_later(kp);
+	struct kprobe_site *site = site_of(kp);
+
+	if (unlikely(!READ_ONCE(site->has_post) || kp->ainsn.run == INSN_RUN_BOOST))
+		kprobe_prepare_post_later(site);
 	if (unlikely(kp->ainsn.run == INSN_RUN_BOOST)) {
 		kprobe_run_without_trap(kp, regs, false);
 		return;
