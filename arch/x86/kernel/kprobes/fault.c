@@ -93,7 +93,7 @@ static bool __kprobes kprobe_call_fault_handlers(struct kprobe *kp, struct pt_re
 
 /*
  * A fault of the probed instruction in a detour. If no handler handles it, @regs->ip stays
- * in the detour: KFENCE resolves faults too, and the jump has overwritten the text.
+ * in the detour: KFENCE may resolve it next, and the text has a breakpoint or a jump.
  */
 static bool __kprobes is_detour_fault_handled(struct pt_regs *regs, int trapnr)
 {
