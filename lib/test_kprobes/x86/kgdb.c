@@ -2,12 +2,16 @@
 /* Breakpoints of the kernel's debugger in text that is to be probed. */
 #include <linux/cleanup.h>
 #include <linux/delay.h>
+#include <linux/ftrace.h>
+#include <linux/kdebug.h>
 #include <linux/kprobes_site.h>
+#include <linux/notifier.h>
 #include <linux/preempt.h>
 
 #include <asm/text-patching.h>
 
 #include "../../../kernel/debug/debug_core.h"
+#include "../hosts.h"
 #include "../optimize.h"
 #include "../return_probes.h"
 #include "functions.h"
@@ -36,19 +40,19 @@ static u8 *second_insn(void)
 	return (u8 *)(kpt_address(kprobes_test_debugged) + SECOND_OFFSET);
 }
 
-static void remove_breakpoint(void *unused)
+static void remove_breakpoint(void *addr)
 {
 	dbg_deactivate_sw_breakpoints();
-	dbg_remove_sw_break((unsigned long)second_insn());
+	dbg_remove_sw_break((unsigned long)addr);
 }
 
 /* Until remove_breakpoint() or the end of the test, the function must not be called. */
-static void set_breakpoint(struct kunit *test)
+static void set_breakpoint(struct kunit *test, u8 *addr)
 {
-	KUNIT_ASSERT_EQ(test, dbg_set_sw_break((unsigned long)second_insn()), 0);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, remove_breakpoint, NULL), 0);
+	KUNIT_ASSERT_EQ(test, dbg_set_sw_break((unsigned long)addr), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, remove_breakpoint, addr), 0);
 	KUNIT_ASSERT_EQ(test, dbg_activate_sw_breakpoints(), 0);
-	KUNIT_ASSERT_EQ(test, *second_insn(), INT3_INSN_OPCODE);
+	KUNIT_ASSERT_EQ(test, *addr, INT3_INSN_OPCODE);
 }
 
 static struct kprobe *debugged_probe(char name, unsigned int offset)
@@ -65,12 +69,12 @@ static void breakpoint_is_not_probed(struct kunit *test)
 	struct kprobe *a = debugged_probe('a', SECOND_OFFSET);
 	struct kprobe *b = debugged_probe('b', THIRD_OFFSET);
 
-	set_breakpoint(test);
+	set_breakpoint(test, second_insn());
 	EXPECT_REFUSED(test, a, -EILSEQ);
 	EXPECT_REFUSED(test, b, -EILSEQ);
 	KUNIT_EXPECT_EQ(test, *second_insn(), INT3_INSN_OPCODE);
 
-	kunit_release_action(test, remove_breakpoint, NULL);
+	kunit_release_action(test, remove_breakpoint, second_insn());
 	ASSERT_REGISTERED(test, a);
 	ASSERT_REGISTERED(test, b);
 	EXPECT_CALL(test, &debugged, "ab");
@@ -82,7 +86,7 @@ static void expect_jump_after_breakpoint(struct kunit *test, struct kprobe *a)
 	KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
 	KUNIT_EXPECT_EQ(test, *second_insn(), INT3_INSN_OPCODE);
 
-	kunit_release_action(test, remove_breakpoint, NULL);
+	kunit_release_action(test, remove_breakpoint, second_insn());
 	EXPECT_CALL(test, &debugged, "a");
 	kpt_expect_optimized_on_retry(test, a);
 	EXPECT_CALL(test, &debugged, "a");
@@ -92,7 +96,7 @@ static void breakpoint_is_not_displaced(struct kunit *test)
 {
 	struct kprobe *a = debugged_probe('a', FIRST_OFFSET);
 
-	set_breakpoint(test);
+	set_breakpoint(test, second_insn());
 	ASSERT_REGISTERED(test, a);
 	msleep(500);
 	expect_jump_after_breakpoint(test, a);
@@ -111,12 +115,57 @@ static void breakpoint_set_meanwhile_is_not_displaced(struct kunit *test)
 	while (READ_ONCE(site->state) != SITE_OPTIMIZING && time_before(jiffies, end))
 		usleep_range(1000, 2000);
 	KUNIT_ASSERT_EQ(test, site->state, SITE_OPTIMIZING);
-	set_breakpoint(test);
+	set_breakpoint(test, second_insn());
 	wait_for_kprobe_optimizer();
 	expect_jump_after_breakpoint(test, a);
 }
 
+#ifdef CONFIG_KPROBES_ON_FTRACE
+static kprobe_opcode_t *traced_site;
+static unsigned int stops;
+
+/* As a debugger, if one was connected, but for the call of ftrace, which it lets pass unseen. */
+static int stop_in_debugger(struct notifier_block *self, unsigned long event, void *data)
+{
+	struct pt_regs *regs = ((struct die_args *)data)->regs;
+
+	if (event != DIE_INT3 || regs->ip != (unsigned long)traced_site + INT3_INSN_SIZE)
+		return NOTIFY_DONE;
+	regs->ip = (unsigned long)traced_site + MCOUNT_INSN_SIZE;
+	stops++;
+	return NOTIFY_STOP;
+}
+
+static struct notifier_block debugger = { .notifier_call = stop_in_debugger };
+
+/* Probes that ftrace calls have no breakpoint: this one is not taken for theirs. */
+static void breakpoint_at_ftrace_site_is_the_debuggers(struct kunit *test)
+{
+	struct kretprobe *r = kpt_return_probe('r', TRACED_HOST->symbol);
+	struct kprobe *a = kpt_probe('a', TRACED_HOST->symbol);
+
+	ASSERT_REGISTERED(test, a);
+	ASSERT_RETURN_PROBED(test, r);
+	KUNIT_ASSERT_TRUE(test, kprobe_ftrace(a));
+	EXPECT_VISIT(test, TRACED_HOST, kpt_do_nothing_inside, NULL, "raR");
+	traced_site = a->addr;
+	stops = 0;
+	KUNIT_ASSERT_EQ(test, register_die_notifier(&debugger), 0);
+	set_breakpoint(test, traced_site);
+	EXPECT_VISIT(test, TRACED_HOST, kpt_do_nothing_inside, NULL, "");
+	disable_kprobe(a);
+	EXPECT_VISIT(test, TRACED_HOST, kpt_do_nothing_inside, NULL, "");
+	kunit_release_action(test, remove_breakpoint, traced_site);
+	unregister_die_notifier(&debugger);
+	KUNIT_EXPECT_EQ(test, stops, 2);
+	EXPECT_VISIT(test, TRACED_HOST, kpt_do_nothing_inside, NULL, "rR");
+}
+#endif
+
 static struct kunit_case optprobes_x86_kgdb_cases[] = {
+#ifdef CONFIG_KPROBES_ON_FTRACE
+	KUNIT_CASE(breakpoint_at_ftrace_site_is_the_debuggers),
+#endif
 	KUNIT_CASE(breakpoint_is_not_probed),
 	KUNIT_CASE_SLOW(breakpoint_is_not_displaced),
 	KUNIT_CASE_SLOW(breakpoint_set_meanwhile_is_not_displaced),

@@ -133,18 +133,24 @@ static __always_inline bool kprobe_emulate(struct kprobe *kp, struct pt_regs *re
 	return false;
 }
 
-/* Run the instruction without another trap, for a hit that may have been @skipped. */
-static __always_inline void kprobe_run_without_trap(struct kprobe *kp, struct pt_regs *regs,
+/*
+ * Run the instruction without another trap, for a hit that may have been @skipped. Returns false
+ * if it must be stepped.
+ */
+static __always_inline bool kprobe_run_without_trap(struct kprobe *kp, struct pt_regs *regs,
 						    bool skipped)
 {
 	const kprobe_opcode_t *boost = READ_ONCE(kp->ainsn.boost);
 
 	if (likely(boost)) {
 		regs->ip = (unsigned long)boost;
-		return;
+		return true;
 	}
+	if (unlikely(kp->ainsn.run == INSN_RUN_STEP))
+		return false;
 	kprobe_emulate(kp, regs, skipped);
 	kprobe_resume_after_insn(kp, regs);
+	return true;
 }
 
 /*
@@ -231,14 +237,13 @@ static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs 
 	kprobe_begin_hit(kp, regs, nested);
 	state = kprobe_enter_exception(regs);
 	changed = kprobe_call_pre_handlers(kp, regs, nested);
-	if (likely(!changed && !kprobe_has_post(kp, nested) && kp->ainsn.run != INSN_RUN_STEP)) {
-		kprobe_run_without_trap(kp, regs, false);
-	} else if (likely(!changed)) {
-		copy = kprobe_run_or_copy(kp, regs);
-	} else {
+	if (unlikely(changed)) {
 		/* From here on, an NMI unwinds with the ip that the handler has set. */
 		raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
 		kprobe_detour_redirect(regs);
+	} else if (unlikely(kprobe_has_post(kp, nested) ||
+			    !kprobe_run_without_trap(kp, regs, false))) {
+		copy = kprobe_run_or_copy(kp, regs);
 	}
 	kprobe_leave_exception(regs, state);
 	if (unlikely(copy))
@@ -252,10 +257,8 @@ static noinstr void kprobe_skip_hit(struct kprobe *kp, struct pt_regs *regs)
 {
 	regs->ip = (unsigned long)kp->addr;	/* an NMI unwinds from there */
 	kprobes_inc_nmissed_count(kp);
-	if (kp->ainsn.run != INSN_RUN_STEP) {
-		kprobe_run_without_trap(kp, regs, true);
+	if (kprobe_run_without_trap(kp, regs, true))
 		return;
-	}
 	kprobe_save_hit();
 	raw_cpu_write(current_kprobe, kp);
 	kprobe_start_copy(kp->ainsn.insn, regs);
@@ -374,6 +377,9 @@ static noinstr int kprobe_handle_other_int3(struct kprobe *kp, struct pt_regs *r
 	unsigned long addr = regs->ip - INT3_INSN_SIZE;
 	struct kprobe *running = kprobe_running();
 
+	/* Ftrace writes no breakpoint that gets here: it is a debugger's. */
+	if (kp && kprobe_ftrace(kp))
+		kp = NULL;
 	if (kp && kprobe_hit_from_above()) {
 		kprobe_handle_hit(kp, regs, true);
 	} else if (kp) {
@@ -415,7 +421,7 @@ noinstr int kprobe_int3_handler(struct pt_regs *regs)
 	if (unlikely(!kprobe_rcu_is_watching()))
 		return kprobe_handle_int3_unwatched(regs);
 	kp = kprobe_find((void *)(regs->ip - INT3_INSN_SIZE));
-	if (unlikely(!kp || kprobe_running()))
+	if (unlikely(!kp || kprobe_ftrace(kp) || kprobe_running()))
 		return kprobe_handle_other_int3(kp, regs);
 	kprobe_handle_hit(kp, regs, false);
 	return 1;
