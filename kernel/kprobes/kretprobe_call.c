@@ -279,8 +279,8 @@ unsigned long __kprobes kretprobe_find_ret_addr(struct task_struct *tsk, void *f
 }
 
 /**
- * kprobe_flush_task() - Recycle the instances of a task that has exited
- * @tsk: The task, which no longer runs.
+ * kprobe_flush_task() - Recycle the instances of a task that returns from no function any more
+ * @tsk: The task, which does not run.
  *
  * Context: Any.
  */

@@ -66,6 +66,8 @@ static int kprobes_do_work_of(unsigned int cpu)
 static int kprobes_cpu_is_dead(unsigned int cpu)
 {
 	cpumask_clear_cpu(cpu, &running_cpus);
+	/* It begins anew when the CPU comes back, and never returns from the functions it is in. */
+	kprobe_flush_task(idle_task(cpu));
 	return kprobes_do_work_of(cpu);
 }
 

@@ -347,6 +347,34 @@ static void instances_of_offline_cpu_are_used_and_freed(struct kunit *test)
 	EXPECT_VISIT(test, HOST, kpt_do_nothing_inside, NULL, "rR");
 	KUNIT_EXPECT_EQ(test, r->nmissed, 0);
 }
+
+static int ignore_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	return 0;
+}
+
+/* It never returns from the functions that it was in. Each other one needs one instance. */
+static void idle_task_of_dead_cpu_has_no_instances(struct kunit *test)
+{
+	unsigned long cpu = cpumask_last(cpu_online_mask);
+	struct kretprobe *r = kpt_return_probe('r', "do_idle");
+
+	if (!OWN_RETURN_PROBES || num_online_cpus() < 2)
+		kunit_skip(test, "needs instances that are recycled, and two CPUs");
+	r->entry_handler = NULL;
+	r->handler = ignore_return;
+	r->maxactive = num_online_cpus() + 1;
+	ASSERT_RETURN_PROBED(test, r);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_put_online, (void *)cpu), 0);
+	for (int i = 0; i < 4; i++) {
+		KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
+		KUNIT_ASSERT_EQ(test, add_cpu(cpu), 0);
+	}
+	KUNIT_EXPECT_EQ(test, r->nmissed, 0);
+	kpt_count_freed_pools(test);
+	unregister_kretprobe(r);
+	kpt_expect_freed_pools(test, 1);
+}
 #endif
 
 static struct kunit_case kretprobes_tasks_cases[] = {
@@ -365,6 +393,7 @@ static struct kunit_case kretprobes_tasks_cases[] = {
 	KUNIT_CASE_PARAM(unregistering_waits_for_return_handlers, kpt_place_gen_params),
 #ifdef CONFIG_HOTPLUG_CPU
 	KUNIT_CASE(instances_of_offline_cpu_are_used_and_freed),
+	KUNIT_CASE_SLOW(idle_task_of_dead_cpu_has_no_instances),
 #endif
 	{ }
 };
