@@ -82,7 +82,7 @@ static void *kprobe_owners_handler(struct kprobe *p)
 	}
 	if (is_jprobe(p))
 		return container_of(p, struct jprobe, kp)->entry;
-	return (void *)READ_ONCE(p->pre_handler) ?: READ_ONCE(p->post_handler);
+	return (void *)READ_ONCE(p->pre_handler) ?: (void *)READ_ONCE(p->post_handler);
 }
 
 /* What is printed of a probe, without the lock that keeps its owner from freeing it */
@@ -234,7 +234,7 @@ static void kprobe_counts_add(struct kprobe_counts *counts, const struct kprobe_
 		counts->disabled += kprobe_disabled(p);
 		counts->missed += READ_ONCE(p->nmissed);
 		if (is_return_probe(p))
-			counts->returns +=
+			counts->returns += (unsigned int)
 				READ_ONCE(container_of(p, struct kretprobe, kp)->nmissed);
 	}
 }
