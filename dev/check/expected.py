@@ -11,7 +11,8 @@ line:
     xfail NAME # REASON     the test fails (a result with XFAIL or TODO)
     warning REGEX           the kernel prints, once, a warning whose head matches
     warnings REGEX          the kernel prints that more than once
-    may-warn REGEX # REASON the kernel prints, in some runs, this one line
+    may-warn REGEX # REASON the kernel prints, in some runs, this one line, or a warning whose head
+                            matches
 
 NAME is the test's name after the names of the enclosing tests, separated by slashes.
 A result that no expectation covers is an error, and so is an expectation, other than
@@ -61,8 +62,10 @@ class Expected:
                 self.repeated += [re.compile(regex)] if warns == "warnings" else []
 
     def without_allowed(self, lines):
-        """The lines that are not those of may-warn."""
-        return [line for line in lines if not any(regex.fullmatch(line) for regex in self.lines)]
+        """The lines that are not those of may-warn; one in the head of a warning stays."""
+        lines = list(lines)
+        return [line for before, line in zip(["", *lines], lines)
+                if "[ cut here ]" in before or not any(regex.fullmatch(line) for regex in self.lines)]
 
     def unmet(self, seen):
         """Compare with seen, [(kind, name, reason)]; return one line for each difference."""
