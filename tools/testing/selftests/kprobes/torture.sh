@@ -179,8 +179,9 @@ disturbances=modules
 ! grep -q function_graph $tracing/available_tracers || disturbances="$disturbances tracers"
 disturbances="$disturbances kprobe_events"
 events=6
-# On function-graph they make fprobe_return() warn that its data is gone, now and then.
-if has_config FPROBE_EVENTS && has_config RETHOOK; then
+# On function-graph, fprobe_return() may warn that it has no data, also without probes:
+# function_graph_enter_regs() lets the fgraph_ops with index 0 see the returns of all functions.
+if has_config FPROBE_EVENTS; then
 	disturbances="$disturbances fprobe_events"
 	events=7
 fi
