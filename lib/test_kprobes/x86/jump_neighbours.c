@@ -48,6 +48,16 @@ static void neighbour_comes_and_goes(struct kunit *test)
 		EXPECT_CALL(test, &kpt_frame_place, "a");
 		ASSERT_OPTIMIZED(test, a);
 		EXPECT_CALL(test, &kpt_frame_place, "a");
+
+		/* The text of a disabled probe is displaced, and stays so. */
+		unregister_kprobe(b);
+		KUNIT_EXPECT_TRUE(test, kprobe_optimized(a));
+		EXPECT_CALL(test, &kpt_frame_place, "a");
+		b = kpt_frame_probe('b', insn);
+		b->flags = KPROBE_FLAG_DISABLED;
+		ASSERT_REGISTERED(test, b);
+		KUNIT_EXPECT_TRUE(test, kprobe_optimized(a));
+		EXPECT_CALL(test, &kpt_frame_place, "a");
 		KUNIT_EXPECT_EQ(test, enable_kprobe(b), 0);
 		KUNIT_EXPECT_EQ(test, kprobe_optimized(a), !inside);
 		EXPECT_CALL(test, &kpt_frame_place, "ab");
