@@ -4,8 +4,8 @@
 
 The reference's verdict of a RUN of KEPT is kept in test-reports/reference, or the directory
 $BASE of that, below a hash of what it depends on: base, configuration, compiler, emulator,
-the test's sources and options. While that is the same, the reference is not booted. As a program: succeed if the verdicts of all
-these RUNs are kept.
+the test's sources and options. While that is the same, the reference is not booted.
+As a program: succeed if the verdicts of all these RUNs are kept.
 """
 import argparse
 import subprocess
@@ -13,11 +13,10 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
-from report import BASE, BUILD, REPO
+from report import BUILD, REPO, run as output
 import overlay
 
 TREE = BUILD / "tree"
-CONFIG = REPO / "dev/kernel/config"
 MODULES = REPO / "tools/testing/selftests/kprobes/test_modules"
 REPORTS = REPO / "test-reports/reference" / BUILD.relative_to(REPO / "build")
 # {RUN: (options of dev/kernel/boot, sources of the test)}
@@ -34,23 +33,21 @@ def suffix(arch):
 
 
 def depends_on(run, arch):
-    """What the reference's verdict depends on: a hash, and the files; no hash if it cannot be known."""
+    """What the reference's verdict depends on: a hash, the configuration, and files; no hash if it cannot be known."""
     if run not in KEPT or not (TREE / ".kprobes/base").exists() or not (base := overlay.record(TREE)[1]).is_file():
-        return None, []
+        return None, b"", []
     options, sources = KEPT[run]
-    files = [base, CONFIG / "guest.config", CONFIG / "reference.config", BUILD / f"obj/guest{suffix(arch)}/.fragments/cross/{arch}.config",
-             CONFIG / f"{BASE}.config",
-             REPO / "dev/guest/init", REPO / "dev/guest" / run, REPO / "dev/kernel/machines"]
+    files = [base, REPO / "dev/guest/init", REPO / "dev/guest" / run, REPO / "dev/kernel/machines"]
     for source in sources:
         files += sorted(file for file in source.rglob("*") if file.is_file()) if source.is_dir() else [source]
     digest = sha256(" ".join(options).encode())
     for program in "gcc" if arch == "x86_64" else "i686-linux-gnu-gcc", f"qemu-system-{arch}":
-        digest.update(subprocess.run([program, "--version"], capture_output=True, check=True).stdout)
-    files = [file for file in files if file.exists()]
+        digest.update(output(program, "--version"))
+    digest.update(configuration := output(REPO / "dev/kernel/configure", "--show", "--arch", arch, "reference"))
     for file in files:
         digest.update(f"{file.name}\n".encode())
         digest.update(file.read_bytes())
-    return digest.hexdigest()[:16], files
+    return digest.hexdigest()[:16], configuration, files
 
 
 class Kept:
@@ -58,7 +55,7 @@ class Kept:
 
     def __init__(self, run, arch):
         self.verdict = REPORTS / f"{run}{suffix(arch)}"
-        self.hash, self.files = depends_on(run, arch)
+        self.hash, self.configuration, self.files = depends_on(run, arch)
 
     def is_there(self):
         if not self.hash or not self.verdict.exists():
@@ -89,7 +86,8 @@ class Boot:
     def keep(self):
         """Keep the verdict for the next time, if it is the reference's, built of today's sources."""
         built = self.initrd.stat().st_mtime
-        if self.kept and self.kept.hash and all(file.stat().st_mtime < built for file in self.kept.files):
+        if self.kept and self.kept.hash and all(file.stat().st_mtime < built for file in self.kept.files) and \
+                self.initrd.with_name(".made_of").read_bytes().endswith(self.kept.configuration):
             REPORTS.mkdir(parents=True, exist_ok=True)
             new = self.kept.verdict.with_suffix(".new")
             new.write_text(f"{HEAD}{self.kept.hash}\n" + "\n".join(lines_of(self.verdict)))
