@@ -3,7 +3,6 @@
 # For guests whose verdict has figures: lines "# bench: NAME VALUE".
 . /guest/parts.sh
 exec >&3
-cd /selftests/kprobes || exit 1
 . ./lib.sh
 . ./measure.sh
 
