@@ -21,7 +21,8 @@ command -v usage >/dev/null || usage() {	# STATUS
 # The first mirror of Debian itself in apt's sources.
 mirror() {
 	apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(SUITE)' 'Created-By: Packages' |
-		awk '$2 == "Debian" && !/security/ { print $1; exit }'
+		awk '$2 == "Debian" && !/security/ { print $1; found = 1; exit } END { exit !found }' ||
+		die "apt knows no mirror of Debian: run apt-get update"
 }
 
 # Read the options that the tools of dev/kernel have in common; sets $options to
