@@ -37,14 +37,14 @@ def said(function, *arguments):
 
 
 def report(cases):
-    """Print KTAP for [(name, value, expected value)]; True if one is wrong."""
+    """Print KTAP for [(name, value, expected value)], and exit: with an error if one is wrong."""
     results = Report(len(cases))
     for name, got, wanted in cases:
         results.result(got == wanted, name, [] if got == wanted else [f"got {got}, not {wanted}"])
-    return results.end()
+    sys.exit(results.end())
 
 
 def report_said(cases):
     """The same for [(name, what said() returns, expected result, what is to be said)]."""
-    return report([(name, (result, bool(re.search(regex, text, re.M)) or text), (wanted, True))
-                   for name, (result, text), wanted, regex in cases])
+    report([(name, (result, bool(re.search(regex, text, re.M)) or text), (wanted, True))
+            for name, (result, text), wanted, regex in cases])
