@@ -15,6 +15,7 @@ at least one test passed and none failed, else 1.
 import argparse
 import re
 import sys
+from collections import Counter
 
 import expected
 
@@ -30,13 +31,12 @@ class Level:
     def __init__(self, indent):
         self.indent = indent
         self.plan = self.why_skipped = None
-        self.seen = self.leaves = self.failed = 0
-        self.results = []       # (kind, name, reason)
+        self.seen = 0
+        self.results = []       # of leaves: (kind, name, reason)
 
 
 class Count:
     def __init__(self):
-        self.passed = self.skipped = 0
         self.failures = []      # (name, the lines that say why)
         self.results = []       # (kind, name after the names of the enclosing tests, reason)
 
@@ -58,33 +58,24 @@ class Count:
                 self.fail(levels, line.strip(), notes)
             elif NOTE.match(line):
                 notes.append(line.strip())
-        self.results += self.close(levels, 0, where)[2]
+        self.results += self.close(levels, 0, where)
 
     def result(self, levels, match, notes):
         indent, bad, number, name, directive, reason = match.groups()
         name = name or number or "(no name)"
         why_skipped = levels[-1].why_skipped if levels[-1].indent > len(indent) else None
-        leaves, failed, results = self.close(levels, len(indent) + 1, name)
+        parts = self.close(levels, len(indent) + 1, name)
         level = self.level(levels, len(indent), name)
         level.seen += 1
-        if bad and not failed and not directive:
+        if bad and not directive and not any(kind == "fail" for kind, *_ in parts):
             self.fail(levels, name, notes)
-        elif not leaves:
-            level.leaves += 1
-            if directive:
-                self.skipped += 1
-                kind = "skip" if directive.upper() == "SKIP" else "xfail"
-                level.results.append((kind, name, reason.strip() or why_skipped))
-            else:
-                self.passed += 1
-                level.results.append(("pass", name, ""))
-        level.leaves += leaves
-        level.failed += failed
-        level.results += [(kind, below(name, nested), why) for kind, nested, why in results]
+        elif not parts:
+            kind = {"": "pass", "SKIP": "skip"}.get((directive or "").upper(), "xfail")
+            level.results.append((kind, name, directive and (reason.strip() or why_skipped)))
+        level.results += [(kind, below(name, part), why) for kind, part, why in parts]
 
     def fail(self, levels, name, notes):
-        levels[-1].leaves += 1
-        levels[-1].failed += 1
+        levels[-1].results.append(("fail", name, ""))
         self.failures.append((name, notes[-12:]))
 
     def level(self, levels, indent, name):
@@ -96,18 +87,14 @@ class Count:
         return levels[-1]
 
     def close(self, levels, indent, name):
-        """Close the levels indented this far or further; return their (leaves, failed, results)."""
-        leaves = failed = 0
+        """Close the levels indented this far or further; return their results."""
         results = []
         while levels and levels[-1].indent >= indent:
             level = levels[-1]
             if level.plan is not None and level.seen != level.plan:
                 self.fail(levels, f"{name}: {level.seen} results of {level.plan} that were planned", [])
-            leaves += level.leaves
-            failed += level.failed
-            results = level.results + results
-            levels.pop()
-        return leaves, failed, results
+            results = levels.pop().results + results
+        return results
 
     def named(self, kind):
         """The names of such results, without the boot that dev/kernel/boot puts before them."""
@@ -115,7 +102,7 @@ class Count:
 
     def compare(self, expectations):
         """Count what is passed over unexpectedly, or not passed over as expected, as failures."""
-        passed_over = [result for result in self.results if result[0] != "pass"]
+        passed_over = [result for result in self.results if result[0] in ("skip", "xfail")]
         self.failures += [(line, []) for line in expectations.unmet(passed_over)]
 
     def never_ran(self, expectations):
@@ -129,10 +116,11 @@ class Count:
             print("not ok:", name)
             print("".join(f"    {note}\n" for note in notes), end="")
         print(self)
-        return bool(self.failures) or not self.passed
+        return bool(self.failures) or not self.named("pass")
 
     def __str__(self):
-        return f"{self.passed} passed, {len(self.failures)} failed, {self.skipped} skipped"
+        kinds = Counter(kind for kind, *_ in self.results)
+        return f"{kinds['pass']} passed, {len(self.failures)} failed, {kinds['skip'] + kinds['xfail']} skipped"
 
 
 def below(name, nested):
