@@ -7,13 +7,12 @@ $BASE of that, below a hash of what it depends on: base, configuration, compiler
 the test's sources and options. While that is the same, the reference is not booted.
 As a program: succeed if the verdicts of all these RUNs are kept.
 """
-import argparse
 import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
 
-from report import BUILD, REPO, run as output
+from report import BUILD, REPO, argument_parser, run as output
 import overlay
 
 TREE = BUILD / "tree"
@@ -122,7 +121,7 @@ def verdicts(report, read, guests):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argument_parser()
     parser.add_argument("--arch", default="x86_64", help="a row of dev/kernel/machines (default: x86_64)")
     parser.add_argument("run", nargs="+", choices=KEPT)
     args = parser.parse_args()

@@ -12,12 +12,12 @@ at least one test passed and none failed, else 1.
 # Why not tools/testing/kunit/kunit_parser.py: in 6.12 it does not return when a plan
 # stands after the results, as selftests in shell print it; it counts an XFAIL as failed,
 # discards the reason of a SKIP, and ignores nested results without a header line.
-import argparse
 import re
 import sys
 from collections import Counter
 
 import expected
+from report import argument_parser
 
 RESULT = re.compile(r"( *)(not )?ok\b *(\d+)? *(?:- )?(.*?)(?: *(?<!\\)# *(SKIP|TODO|XFAIL)\b(.*))?$", re.I)
 PLAN = re.compile(r"( *)1\.\.(\d+)(?: *# *SKIP\b *(.*))?", re.I)
@@ -130,7 +130,7 @@ def below(name, nested):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argument_parser()
     parser.add_argument("--boot", metavar="NAME", help="compare what is skipped with what is expected of this boot")
     parser.add_argument("--expected", metavar="FILE", default=expected.FILE, help="default: dev/guest/expected")
     parser.add_argument("file", nargs="*", help="KTAP files (default: standard input)")

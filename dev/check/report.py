@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the checks share: where all is, load a program of dev/, run others, print results as KTAP."""
+import argparse
 import subprocess
 import sys
 from importlib.machinery import SourceFileLoader
@@ -22,6 +23,12 @@ def entries(file):
     """(place, line) of each line of a list that is neither empty nor a comment."""
     lines = Path(file).read_text().splitlines()
     return [(f"{file}:{number}", line) for number, line in enumerate(lines, 1) if line.strip() and line[0] != "#"]
+
+
+def argument_parser():
+    """A parser of the program's arguments; its help is the docstring."""
+    return argparse.ArgumentParser(description=sys.modules["__main__"].__doc__,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def fail(text):

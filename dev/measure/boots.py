@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "check"))
-from report import BUILD, REPO
+from report import BUILD, REPO, argument_parser
 
 TOOL = Path(sys.argv[0]).name
 
