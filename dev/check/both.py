@@ -12,7 +12,7 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
-from report import BUILD, REPO, argument_parser, run as output
+from report import BUILD, REPO, argument_parser, lines_of, run as output
 import overlay
 
 TREE = BUILD / "tree"
@@ -101,10 +101,6 @@ def boot_both(run, arch, reference, ours, options):
     first = kept if kept and kept.is_there() else Boot(
         run, f"{name}-reference{suffix(arch)}", reference or f"reference{suffix(arch)}", options, kept)
     return first, Boot(run, name + suffix(arch), ours or f"guest{suffix(arch)}", options)
-
-
-def lines_of(verdict):
-    return verdict.read_text(errors="replace").replace("\r", "").split("\n") if verdict.exists() else []
 
 
 def verdicts(report, read, guests):

@@ -25,6 +25,11 @@ def entries(file):
     return [(f"{file}:{number}", line) for number, line in enumerate(lines, 1) if line.strip() and line[0] != "#"]
 
 
+def lines_of(file):
+    """The lines that a guest has written to a file; the last one is what stands after the last line feed."""
+    return file.read_text(errors="replace").replace("\r", "").replace("\0", "").split("\n") if file.exists() else []
+
+
 def argument_parser():
     """A parser of the program's arguments; its help is the docstring."""
     return argparse.ArgumentParser(description=sys.modules["__main__"].__doc__,

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "check"))
-from report import BUILD, REPO, argument_parser
+from report import BUILD, REPO, argument_parser, lines_of
 
 TOOL = Path(sys.argv[0]).name
 
@@ -23,5 +23,5 @@ def finish(boot, name):
     print("".join(f"   {line}\n" for line in said.splitlines()), end="", flush=True)
     if boot.returncode:
         sys.exit(f"{TOOL}: {name} failed: its kernel's log is build/log/{name}.console")
-    verdict = (BUILD / f"log/{name}.verdict").read_text(errors="replace")
-    return {key: int(value) for key, value in re.findall(r"^# bench: (\S+) (-?\d+)\r?$", verdict, re.M)}
+    found = (re.fullmatch(r"# bench: (\S+) (-?\d+)", line) for line in lines_of(BUILD / f"log/{name}.verdict"))
+    return {match[1]: int(match[2]) for match in found if match}
