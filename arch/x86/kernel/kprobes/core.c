@@ -265,6 +265,7 @@ static const char * const hit_path[] __initconst = {
 	"return_to_handler",
 	"preempt_schedule_notrace",
 	"preempt_schedule_notrace_thunk",
+	"atomic64_read_cx8",
 	/* every return from an exception on Xen PV */
 	"xen_iret",
 	"xenpv_restore_regs_and_return_to_usermode",
@@ -279,7 +280,6 @@ static const char * const no_exceptions[] __initconst = {
 	"secondary_startup_64",
 	"secondary_startup_64_no_verify",
 	"common_startup_64",
-	"startup_32_smp",
 	"verify_cpu",
 	"soft_restart_cpu",
 	"early_setup_idt",
@@ -290,19 +290,22 @@ static const char * const no_exceptions[] __initconst = {
 	"cr4_init",
 	"cr4_set_bits",
 	"cr4_set_bits_irqsoff",
+	"cr4_update_irqsoff",
 	"native_write_cr4",
-	"__flush_tlb_all",
-	"flush_tlb_local",
 	"cpu_init_exception_handling",
 	"cpu_init_fred_exceptions",
 	"cpu_init_fred_rsps",
 	"load_current_idt",
+	"native_write_msr",
+	"native_write_gdt_entry",
+	"native_load_tr_desc",
 	/* the machine wakes up */
 	"wakeup_long64",
-	"wakeup_pmode_return",
 	"bogus_magic",
-	"ret_point",
 	"do_suspend_lowlevel",
+	"kasan_unpoison_task_stack_below",
+	"kasan_unpoison",
+	"kasan_poison",
 	"native_write_cr0",
 	"restore_processor_state",
 	/* the image of a hibernated kernel is restored */
@@ -312,6 +315,17 @@ static const char * const no_exceptions[] __initconst = {
 	"hibernation_snapshot",		/* create_image() may be inlined */
 	/* another kernel is started */
 	"machine_kexec",
+};
+
+/* More of i386: x86-64 reaches none of them before it has descriptors. */
+static const char * const no_exceptions_32[] __initconst = {
+	"startup_32_smp",
+	"__flush_tlb_all",
+	"flush_tlb_local",
+	"native_flush_tlb_global",
+	"native_flush_tlb_local",
+	"wakeup_pmode_return",
+	"ret_point",
 };
 
 /* Text that is copied, and runs where no breakpoint is known. */
@@ -339,14 +353,18 @@ static const char * const dead_cpu[] __initconst = {
 	"resume_play_dead",
 	"tboot_shutdown",
 	"cpuidle_play_dead",
-	"acpi_idle_play_dead",
+	"cpuidle_get_cpu_driver",
+	"intel_idle_enter_dead",
 	"acpi_processor_ffh_play_dead",
 	"acpi_mp_play_dead",
+	"acpi_mp_stop_this_cpu",
+	"__asan_handle_no_return",
 	"asm_acpi_mp_play_dead",
 	"sev_es_play_dead",
 	"xen_pv_play_dead",
 	"arch_cpu_idle_dead",
 	"stop_this_cpu",
+	"native_cpuid",
 };
 
 static int __init kprobe_blacklist_symbol(void *unused, unsigned long addr)
@@ -366,6 +384,8 @@ int __init arch_populate_kprobe_blacklist(void)
 {
 	kprobe_blacklist_names(hit_path, ARRAY_SIZE(hit_path));
 	kprobe_blacklist_names(no_exceptions, ARRAY_SIZE(no_exceptions));
+	if (IS_ENABLED(CONFIG_X86_32))
+		kprobe_blacklist_names(no_exceptions_32, ARRAY_SIZE(no_exceptions_32));
 	kprobe_blacklist_names(copied_text, ARRAY_SIZE(copied_text));
 	kprobe_blacklist_names(dead_cpu, ARRAY_SIZE(dead_cpu));
 	/* Labels split ftrace_caller and its siblings into several symbols. */
