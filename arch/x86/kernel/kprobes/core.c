@@ -284,6 +284,7 @@ static const char * const no_exceptions[] __initconst = {
 	"soft_restart_cpu",
 	"early_setup_idt",
 	"setup_ghcb",
+	"snp_register_ghcb_early",
 	"startup_64_load_idt",
 	"__pi_startup_64_load_idt",
 	"start_secondary",
