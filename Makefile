@@ -34,7 +34,7 @@ help:
 	@echo 'make kcsan         data races: KUnit, selftests, torture for MINUTES=10 (50 minutes)'
 	@echo 'make modes         jumps in kernels that are preempted or compiled in other ways'
 	@echo 'make configs       compile our files in 30 other configurations: 15 minutes'
-	@echo 'make hitpath       can anything on the path of a hit be probed?'
+	@echo 'make hitpath       can anything on the path of a hit be probed, also with Xen and cpuidle? 15 minutes'
 	@echo 'make tools         bpftrace, bcc, perf, SystemTap of Debian 13, on its own kernel and on ours (90 minutes)'
 	@echo 'make deb           packages with Debian'"'"'s configuration (hours); LSMOD=/proc/modules: of what this machine needs'
 	@echo 'make coverage      which lines the tests reach: 30 minutes'
@@ -136,6 +136,8 @@ lint: build
 
 hitpath: build
 	@dev/check/hitpath
+	@dev/kernel/build paths vmlinux
+	@dev/check/hitpath $(BUILD)/obj/paths/vmlinux
 
 coverage: build
 	@dev/check/coverage
