@@ -20,6 +20,7 @@
 #include <linux/irq_work.h>
 #include <linux/irqflags.h>
 #include <linux/preempt.h>
+#include <linux/rethook.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
 
@@ -34,6 +35,9 @@ static struct cpumask running_cpus;
 static int kprobes_cpu_starts(unsigned int cpu)
 {
 	cpumask_set_cpu(cpu, &running_cpus);
+	/* It begins anew, and never returns from the functions in which the CPU has died. */
+	kprobe_flush_task(idle_task(cpu));
+	rethook_flush_task(idle_task(cpu));
 	/* Pairs with kprobes_wait_for_unwatched_cpus(): the CPU sees what it has missed. */
 	smp_mb__after_atomic();
 	return 0;
@@ -66,8 +70,6 @@ static int kprobes_do_work_of(unsigned int cpu)
 static int kprobes_cpu_is_dead(unsigned int cpu)
 {
 	cpumask_clear_cpu(cpu, &running_cpus);
-	/* It begins anew when the CPU comes back, and never returns from the functions it is in. */
-	kprobe_flush_task(idle_task(cpu));
 	return kprobes_do_work_of(cpu);
 }
 
