@@ -189,6 +189,14 @@ static __always_inline struct kprobe *kprobe_find(const void *addr)
 	return kp;
 }
 
+/* kprobe_find_breakpoint() - The same for an int3: where ftrace calls a site, it is another's */
+static __always_inline struct kprobe *kprobe_find_breakpoint(const void *addr)
+{
+	struct kprobe *kp = kprobe_find(addr);
+
+	return likely(kp && !(kp->flags & KPROBE_FLAG_FTRACE)) ? kp : NULL;
+}
+
 /* kprobe_is_site() - True if @kp is that of a site, and no caller's probe */
 static __always_inline bool kprobe_is_site(const struct kprobe *kp)
 {

@@ -138,6 +138,11 @@ static int stop_in_debugger(struct notifier_block *self, unsigned long event, vo
 
 static struct notifier_block debugger = { .notifier_call = stop_in_debugger };
 
+static void disconnect_debugger(void *unused)
+{
+	unregister_die_notifier(&debugger);
+}
+
 /* Probes that ftrace calls have no breakpoint: this one is not taken for theirs. */
 static void breakpoint_at_ftrace_site_is_the_debuggers(struct kunit *test)
 {
@@ -151,12 +156,12 @@ static void breakpoint_at_ftrace_site_is_the_debuggers(struct kunit *test)
 	traced_site = a->addr;
 	stops = 0;
 	KUNIT_ASSERT_EQ(test, register_die_notifier(&debugger), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, disconnect_debugger, NULL), 0);
 	set_breakpoint(test, traced_site);
 	EXPECT_VISIT(test, TRACED_HOST, kpt_do_nothing_inside, NULL, "");
 	disable_kprobe(a);
 	EXPECT_VISIT(test, TRACED_HOST, kpt_do_nothing_inside, NULL, "");
 	kunit_release_action(test, remove_breakpoint, traced_site);
-	unregister_die_notifier(&debugger);
 	KUNIT_EXPECT_EQ(test, stops, 2);
 	EXPECT_VISIT(test, TRACED_HOST, kpt_do_nothing_inside, NULL, "rR");
 }

@@ -377,9 +377,6 @@ static noinstr int kprobe_handle_other_int3(struct kprobe *kp, struct pt_regs *r
 	unsigned long addr = regs->ip - INT3_INSN_SIZE;
 	struct kprobe *running = kprobe_running();
 
-	/* Ftrace writes no breakpoint that gets here: it is a debugger's. */
-	if (kp && kprobe_ftrace(kp))
-		kp = NULL;
 	if (kp && kprobe_hit_from_above()) {
 		kprobe_handle_hit(kp, regs, true);
 	} else if (kp) {
@@ -420,8 +417,8 @@ noinstr int kprobe_int3_handler(struct pt_regs *regs)
 
 	if (unlikely(!kprobe_rcu_is_watching()))
 		return kprobe_handle_int3_unwatched(regs);
-	kp = kprobe_find((void *)(regs->ip - INT3_INSN_SIZE));
-	if (unlikely(!kp || kprobe_ftrace(kp) || kprobe_running()))
+	kp = kprobe_find_breakpoint((void *)(regs->ip - INT3_INSN_SIZE));
+	if (unlikely(!kp || kprobe_running()))
 		return kprobe_handle_other_int3(kp, regs);
 	kprobe_handle_hit(kp, regs, false);
 	return 1;
