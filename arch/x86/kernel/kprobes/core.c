@@ -266,6 +266,8 @@ static const char * const hit_path[] __initconst = {
 	"preempt_schedule_notrace",
 	"preempt_schedule_notrace_thunk",
 	"atomic64_read_cx8",
+	"atomic64_read_386",
+	"cmpxchg8b_emu",
 	/* every return from an exception on Xen PV */
 	"xen_iret",
 	"xenpv_restore_regs_and_return_to_usermode",
@@ -365,7 +367,6 @@ static const char * const dead_cpu[] __initconst = {
 	"xen_pv_play_dead",
 	"arch_cpu_idle_dead",
 	"stop_this_cpu",
-	"native_cpuid",
 };
 
 static int __init kprobe_blacklist_symbol(void *unused, unsigned long addr)
