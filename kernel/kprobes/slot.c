@@ -41,7 +41,7 @@ struct slot_cache {
  * @cache:	The cache that the page belongs to.
  * @link:	Entry in the cache's @open_pages if a slot is free. kprobe_mutex.
  * @rcu:	Defers freeing until no reader uses it but one on a CPU that RCU does not watch
- *		yet: from that, nothing keeps the nodes of the tree either.
+ *		yet: nothing keeps the nodes of the tree for such a reader, either.
  * @slots:	The number of slots.
  * @used:	One bit for each slot. kprobe_mutex.
  * @owner:	The owner of each slot. Written under kprobe_mutex, read under RCU.

@@ -211,6 +211,8 @@ static void trace_from_handler_that_changes_path_shows_callers(struct kunit *tes
 {
 	const struct traced_insn insn = CALLING(0);
 
+	if (!STACK_IS_WALKED)
+		kunit_skip(test, "needs the ORC unwinder, or frame pointers");
 	kpt_register_go_after_second_push(test, go_after_second_push_and_trace);
 	expect_traces_of_handler(test, &insn);
 }
