@@ -2,10 +2,12 @@
 /* Snippets whose instruction a jump can replace, and snippets where it cannot. */
 #include <linux/jump_label.h>
 #include <linux/objtool.h>
+#include <linux/static_call_types.h>
 
 #include <asm/asm.h>
 
 #include "../return_probes.h"
+#include "../targets.h"
 #include "jump_code.h"
 #include "jump_snippets.h"
 
@@ -290,6 +292,9 @@ RELAYED("next_function", "", PROBED, RETURN "kprobes_test_next_function:" RETURN
 REFUSED("label_inside", "", "nop", JUMP_LABEL("4f") FOLLOWING "4:" RETURN);
 RELAYED("label_last", "", PROBED, JUMP_LABEL("4f") FOLLOWING "4:" RETURN);
 #if defined(CONFIG_HAVE_STATIC_CALL_INLINE) && defined(MODULE)
+/* Objtool may look for the key in this object only. */
+DECLARE_STATIC_CALL(kprobes_test_call, kprobes_test_target);
+__ADDRESSABLE(STATIC_CALL_KEY(kprobes_test_call));
 RELAYED("static_call", "push " SI, PROBED, "call __SCT__kprobes_test_call\n pop " SI "\n" RETURN);
 #endif
 #ifdef CONFIG_FTRACE_MCOUNT_USE_CC
