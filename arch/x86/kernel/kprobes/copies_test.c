@@ -676,6 +676,13 @@ static bool uses_sp(const struct look *l)
 	return (base & 7) == 4 && !(l->rex & 1) && (!in_memory(l) || l->insn.sib.nbytes);
 }
 
+/* Is an indirect call's target checked there? A mov to r10d, an add to it, je over a ud2. */
+static bool is_cfi_check(const u8 *bytes, size_t limit)
+{
+	return IS_ENABLED(CONFIG_CFI) && limit >= 14 && !memcmp(bytes, "\x41\xba", 2) &&
+	       bytes[7] == 0x03 && !memcmp(bytes + 10, "\x74\x02\x0f\x0b", 4);
+}
+
 /* How many of @limit bytes a jump of @size bytes displaces, or why it cannot. */
 static int displaces(unsigned long addr, const u8 *bytes, size_t limit, unsigned int size)
 {
@@ -689,7 +696,8 @@ static int displaces(unsigned long addr, const u8 *bytes, size_t limit, unsigned
 		err = look_at(&l, addr + pos, bytes + pos, limit - pos);
 		if (err)
 			return err == -ENODATA && limit - pos < MAX_INSN_SIZE ? -ERANGE : -EILSEQ;
-		if (l.form->stays || expected_error(&l, NULL, limit - pos) ||
+		if (is_cfi_check(bytes + pos, limit - pos) || l.form->stays ||
+		    expected_error(&l, NULL, limit - pos) ||
 		    (is_call(&l) && pos + l.len < size) || (l.way == CALL_TO && uses_sp(&l)))
 			return -EILSEQ;
 		if (never_continues(&l))
