@@ -14,7 +14,7 @@
 
 struct load kpt_load;
 
-static int load_thread(void *unused)
+static int __nocfi load_thread(void *unused)
 {
 	unsigned int n = 0;
 	u64 result;

@@ -131,7 +131,7 @@ const void *kpt_place_gen_params(struct kunit *test, const void *prev, char *des
 	return next;
 }
 
-u64 kpt_call(const struct place *place)
+u64 __nocfi kpt_call(const struct place *place)
 {
 	u64 (*function)(u64 arg) = place->call;
 

@@ -122,8 +122,8 @@ static struct kprobe *register_on_path(struct kunit *test, const struct load_pat
 	return a;
 }
 
-static void expect_load(struct kunit *test, const struct load_path *path, void *address,
-			unsigned long result, const char *events)
+static void __nocfi expect_load(struct kunit *test, const struct load_path *path, void *address,
+				unsigned long result, const char *events)
 {
 	unsigned long (*load)(unsigned long *cell) = path->call;
 
@@ -294,7 +294,7 @@ static void first_fault_handler_that_handles_is_the_last(struct kunit *test)
 	expect_load(test, path, BAD_ADDRESS, LOADED + 2, "caf");
 }
 
-static void load_bad_address(void)
+static void __nocfi load_bad_address(void)
 {
 	unsigned long (*load)(unsigned long *cell) = kprobes_test_load_cell;
 
@@ -347,7 +347,7 @@ static void fault_of_a_handler_is_fixed_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (long)kpt_test_probe('a')->data, -EFAULT);
 }
 
-static enum hrtimer_restart load_in_interrupt(struct hrtimer *timer)
+static enum hrtimer_restart __nocfi load_in_interrupt(struct hrtimer *timer)
 {
 	unsigned long (*load)(unsigned long *cell) = kprobes_test_load_fixed_up;
 

@@ -9,7 +9,10 @@
 #include <asm/ibt.h>
 #include <asm/nospec-branch.h>
 
-/* Define a global function that begins without ENDBR. */
+/*
+ * Define a global function that begins without ENDBR. It has no hash of its type: what calls
+ * it through a pointer is __nocfi.
+ */
 #define __KPT_ASM_FUNCTION(name, body)					\
 	asm(".pushsection .text\n"					\
 	    ".balign 16\n"						\

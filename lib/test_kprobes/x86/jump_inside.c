@@ -63,7 +63,8 @@ static struct kprobe *bit_probe(char name, unsigned int n)
 	return kp;
 }
 
-static void expect_bits(struct kunit *test, u64 expected, const char *events, const char *how)
+static void __nocfi expect_bits(struct kunit *test, u64 expected, const char *events,
+				const char *how)
 {
 	u64 (*function)(u64 arg) = kprobes_test_bits;
 
@@ -127,7 +128,8 @@ KPT_ASM_FUNCTION(kprobes_test_from_elsewhere,
 		 "{disp8} lea (" AX "), " AX "\n"
 		 RETURN);
 
-static void expect_all_targets_from_elsewhere(struct kunit *test, bool post, const char *how)
+static void __nocfi expect_all_targets_from_elsewhere(struct kunit *test, bool post,
+						      const char *how)
 {
 	u64 (*function)(u64 arg) = kprobes_test_from_elsewhere;
 
@@ -180,7 +182,7 @@ static int break_to_bit(struct kprobe *kp, struct pt_regs *regs)
 	return 1;
 }
 
-static void break_handler_continues_at_displaced_insn(struct kunit *test)
+static void __nocfi break_handler_continues_at_displaced_insn(struct kunit *test)
 {
 	u64 (*function)(u64 arg) = kprobes_test_from_elsewhere;
 	struct kprobe *a = kpt_probe('a', "kprobes_test_from_elsewhere");

@@ -87,7 +87,7 @@ static void expect_relay(struct kunit *test, const struct kprobe *kp, int offset
 	KUNIT_EXPECT_EQ(test, padding()[offset], JMP32_INSN_OPCODE);
 }
 
-static void expect_call(struct kunit *test, const char *events)
+static void __nocfi expect_call(struct kunit *test, const char *events)
 {
 	u64 (*function)(u64 arg) = kprobes_test_relayed_function;
 
