@@ -206,6 +206,7 @@ ibt: build
 		--append "kunit.filter_glob=optprobes-x86-kgdb kp.suites=booted" ibt
 	@dev/kernel/boot --emulator bochs --usual 3600 --silence 1800 --name ibt-all --append kp.suites=all ibt
 
+modes: PACKAGES = --clang
 modes: packages
 	@dev/test --suite modes
 
