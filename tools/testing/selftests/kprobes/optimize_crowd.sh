@@ -40,6 +40,13 @@ count_rounds() {
 	wc -l <"$output.rounds"
 }
 
+# But for a few: the index of the text takes for a branch's target what a word of data points to
+# at that time.
+as_many_as_before() {
+	now=$(count_optimized_at_rest)
+	[ $((now - count)) -le 10 ] && [ $((count - now)) -le 10 ]
+}
+
 # Run a command while all jumps are removed and written again at least three times.
 # Opening the list waits for the optimiser.
 run_while_switching() {	# COMMAND
@@ -84,16 +91,16 @@ echo 0 >$knob
 check "with the sysctl at 0 no probe is optimised" [ "$(count_optimized)" = 0 ]
 echo 1 >$knob
 check "with the sysctl at 1 as many are optimised as before" \
-	[ "$(count_optimized_at_rest)" = "$count" ]
+	as_many_as_before
 check "the workload runs while jumps are removed and written" run_while_switching workload
 echo "# $(count_rounds) times"
-check "after that as many are optimised as before" [ "$(count_optimized_at_rest)" = "$count" ]
+check "after that as many are optimised as before" as_many_as_before
 set -- "a CPU goes offline and online while jumps are removed and written" \
 	"after CPU hotplug as many are optimised as before"
 if [ -e $cpu ]; then
 	check "$1" run_while_switching replug_cpu
 	echo "# $(count_rounds) times"
-	check "$2" [ "$(count_optimized_at_rest)" = "$count" ]
+	check "$2" as_many_as_before
 else
 	skip "no CPU that can go offline" "$@"
 fi
