@@ -17,7 +17,7 @@
 /* The first LEA is as long on i386: a jump in front of it displaces it, but not the next PUSH. */
 KPT_ASM_FUNCTION(kprobes_test_calling,
 		 "push " BX "\n"
-		 ".skip 1 - " __stringify(REX_SIZE) ", 0x3e\n"
+		 ".rept 1 - " __stringify(REX_SIZE) "\n .byte 0x3e\n .endr\n"
 		 "lea 1(" ARG1 "), " BX "\n"
 		 "push " BX "\n"
 		 "lea -1(" BX "), " ARG1 "\n"
