@@ -297,7 +297,8 @@ static bool bench_all_changed(const struct probes *probes, const struct bench *b
 /* Returns false if the probes do not get ready. */
 static bool bench_wait_ready(const struct probes *probes, const struct bench *bench)
 {
-	unsigned int tries = bench->optimized ? 200 : 1;
+	/* Thousands of others may come before these. */
+	unsigned int tries = bench->optimized ? 1500 : 1;
 
 	while (!bench_all_changed(probes, bench, bench->optimized) && --tries)
 		msleep(20);
