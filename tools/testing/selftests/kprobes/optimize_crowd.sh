@@ -40,13 +40,6 @@ count_rounds() {
 	wc -l <"$output.rounds"
 }
 
-# But for a few: the index of the text takes for a branch's target what a word of data points to
-# at that time.
-as_many_as_before() {
-	now=$(count_optimized_at_rest)
-	[ $((now - count)) -le 10 ] && [ $((count - now)) -le 10 ]
-}
-
 # Run a command while all jumps are removed and written again at least three times.
 # Opening the list waits for the optimiser.
 run_while_switching() {	# COMMAND
@@ -91,16 +84,16 @@ echo 0 >$knob
 check "with the sysctl at 0 no probe is optimised" [ "$(count_optimized)" = 0 ]
 echo 1 >$knob
 check "with the sysctl at 1 as many are optimised as before" \
-	as_many_as_before
+	[ "$(count_optimized_at_rest)" = "$count" ]
 check "the workload runs while jumps are removed and written" run_while_switching workload
 echo "# $(count_rounds) times"
-check "after that as many are optimised as before" as_many_as_before
+check "after that as many are optimised as before" [ "$(count_optimized_at_rest)" = "$count" ]
 set -- "a CPU goes offline and online while jumps are removed and written" \
 	"after CPU hotplug as many are optimised as before"
 if [ -e $cpu ]; then
 	check "$1" run_while_switching replug_cpu
 	echo "# $(count_rounds) times"
-	check "$2" as_many_as_before
+	check "$2" [ "$(count_optimized_at_rest)" = "$count" ]
 else
 	skip "no CPU that can go offline" "$@"
 fi
