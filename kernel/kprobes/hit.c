@@ -184,7 +184,7 @@ noinstr void kprobes_inc_nmissed_count(struct kprobe *p)
  * probes. Until kprobe_busy_end() hits are counted as missed, unless the probe may
  * run in the higher context level in which it is hit.
  *
- * Context: Any. Returns with preemption off.
+ * Context: Any, unless kprobe_running(). Returns with preemption off.
  */
 void __kprobes kprobe_busy_begin(void)
 {

@@ -282,7 +282,7 @@ unsigned long __kprobes kretprobe_find_ret_addr(struct task_struct *tsk, void *f
  * kprobe_flush_task() - Recycle the instances of a task that returns from no function any more
  * @tsk: The task, which does not run.
  *
- * Context: Any.
+ * Context: Any, also an interrupt that has interrupted a handler.
  */
 void __kprobes kprobe_flush_task(struct task_struct *tsk)
 {
@@ -292,9 +292,7 @@ void __kprobes kprobe_flush_task(struct task_struct *tsk)
 	if (!node)
 		return;
 	WRITE_ONCE(tsk->kretprobe_instances.first, NULL);
-	/* This is no hit, and a probe on what kretprobe_put() calls must not come here again. */
-	kprobe_busy_begin();
+	guard(preempt_notrace)();
 	llist_for_each_entry_safe(ri, next, node, llist)
 		kretprobe_put(ri, kretprobe_if_registered(ri));
-	kprobe_busy_end();
 }

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Returns while kprobe_busy_begin(), which is not exported to modules, is in effect. */
+/* Functions that are not exported to modules. */
+#include <linux/gfp.h>
+#include <linux/hrtimer.h>
+#include <linux/llist.h>
+#include <linux/sched.h>
+
 #include "hosts.h"
+#include "interrupt.h"
 #include "return_probes.h"
+#include "sleepers.h"
 
 static int begin_busy_inside(void *unused)
 {
@@ -9,7 +16,7 @@ static int begin_busy_inside(void *unused)
 	return VISITED;
 }
 
-/* No handler may be called then, and the return counts as missed. */
+/* No handler may be called between them, and the return counts as missed. */
 static void busy_code_returns(struct kunit *test)
 {
 	const struct host *host = test->param_value;
@@ -24,8 +31,64 @@ static void busy_code_returns(struct kunit *test)
 	EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, "rR");
 }
 
+#ifndef CONFIG_KRETPROBE_ON_RETHOOK
+/* It is given the instances of a task that exits, and never runs. */
+static struct task_struct *dead_task;
+
+static int leave_instances_inside(void *sleeper)
+{
+	dead_task->kretprobe_instances = current->kretprobe_instances;
+	init_llist_head(&current->kretprobe_instances);
+	return kpt_exit_inside(sleeper);
+}
+
+static enum hrtimer_restart flush_dead_task(struct hrtimer *timer)
+{
+	kprobe_flush_task(dead_task);
+	return kpt_interrupt(timer);
+}
+
+static void expect_same_hit_after_interrupt(struct test_kretprobe *p,
+					    struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct kprobe *running = kprobe_running();
+
+	kpt_wait_for_interrupt();
+	if (!running || kprobe_running() != running)
+		kpt_note('!');
+}
+
+/* Tasks are freed in a softirq, which may have interrupted a handler: its hit goes on. */
+static void dead_task_is_flushed_in_a_hit(struct kunit *test)
+{
+	const struct host *host = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', host->symbol);
+	struct kretprobe *s = kpt_return_probe('s', host->symbol);
+
+	dead_task = kunit_kzalloc(test, sizeof(*dead_task), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, dead_task);
+	r->maxactive = 1;
+	ASSERT_RETURN_PROBED(test, r);
+	kpt_start_task(test, host, leave_instances_inside);
+	EXPECT_SLEEPERS_RETURN(test);
+	EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, "");
+	KUNIT_EXPECT_EQ(test, r->nmissed, 1);
+
+	kpt_prepare_interrupt(flush_dead_task);
+	kpt_test_kretprobe('s')->on_return = expect_same_hit_after_interrupt;
+	ASSERT_RETURN_PROBED(test, s);
+	EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, "sS");
+	kpt_expect_interrupt(test);
+	unregister_kretprobe(s);
+	EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, "rR");
+}
+#endif
+
 static struct kunit_case kretprobes_builtin_cases[] = {
 	KUNIT_CASE_PARAM(busy_code_returns, kpt_host_gen_params),
+#ifndef CONFIG_KRETPROBE_ON_RETHOOK
+	KUNIT_CASE_PARAM(dead_task_is_flushed_in_a_hit, kpt_host_gen_params),
+#endif
 	{ }
 };
 
