@@ -188,6 +188,7 @@ int kprobe_get_kallsym(unsigned int symnum, unsigned long *value, char *type, ch
 bool is_kprobe_insn_slot(unsigned long addr);
 void kprobe_busy_begin(void);
 void kprobe_busy_end(void);
+void kprobe_forget_hit(void);
 void kprobe_free_init_mem(void);
 
 /**
@@ -259,6 +260,7 @@ static inline void unregister_kprobes(struct kprobe **kps, int num) { }
 static inline void kprobes_wait_for_handlers(void) { }
 static inline void kprobe_busy_begin(void) { }
 static inline void kprobe_busy_end(void) { }
+static inline void kprobe_forget_hit(void) { }
 static inline void kprobe_free_init_mem(void) { }
 
 #endif /* CONFIG_KPROBES */

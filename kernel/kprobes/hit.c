@@ -213,6 +213,20 @@ void __kprobes kprobe_busy_end(void)
 }
 
 /**
+ * kprobe_forget_hit() - End the hit whose handler an oops has killed
+ *
+ * Else this CPU would handle no hit any more, and pass faults and breakpoints to the
+ * handlers of a probe that may have been freed.
+ *
+ * Context: The task that is to die, in no interrupt.
+ */
+void __kprobes kprobe_forget_hit(void)
+{
+	guard(preempt_notrace)();
+	reset_current_kprobe();
+}
+
+/**
  * dump_kprobe() - Print the address and the state of a probe
  * @kp: The probe or site.
  *

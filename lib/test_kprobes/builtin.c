@@ -2,9 +2,13 @@
 /* Functions that are not exported to modules. */
 #include <linux/atomic.h>
 #include <linux/cleanup.h>
+#include <linux/completion.h>
 #include <linux/ftrace.h>
 #include <linux/kprobes_site.h>
+#include <linux/kthread.h>
 #include <linux/preempt.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
 
 #include <asm/sections.h>
 
@@ -133,7 +137,7 @@ static void site_is_unregistered(struct kunit *test)
 	EXPECT_CALL(test, place, "");
 }
 
-/* An oops in a handler leaves the hit set: that does not make all callers handlers. */
+/* A back end that does not end a hit does not make all callers handlers. */
 static void hit_that_is_left_set_is_no_handler(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
@@ -156,6 +160,39 @@ static void hit_that_is_left_set_is_no_handler(struct kunit *test)
 	EXPECT_CALL(test, TARGET, "b");
 }
 
+static DECLARE_COMPLETION(dying);
+
+static int die_in_a_hit(void *site)
+{
+	complete(&dying);
+	preempt_disable();
+	raw_cpu_write(current_kprobe, site);
+	make_task_dead(SIGKILL);
+}
+
+/* The CPU goes on to handle hits. */
+static void oops_ends_its_hit(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	struct task_struct *task;
+
+	ASSERT_REGISTERED(test, a);
+	migrate_disable();
+	task = kthread_create(die_in_a_hit, site_at(a), "kprobes_test");
+	if (!IS_ERR(task)) {
+		kthread_bind(task, smp_processor_id());
+		get_task_struct(task);
+		wake_up_process(task);
+		wait_for_completion(&dying);
+		kthread_stop_put(task);
+	}
+	KUNIT_EXPECT_NULL(test, raw_cpu_read(current_kprobe));
+	EXPECT_CALL(test, TARGET, "a");
+	reset_current_kprobe();
+	migrate_enable();
+	KUNIT_EXPECT_FALSE(test, IS_ERR(task));
+}
+
 static struct kunit_case kprobes_builtin_cases[] = {
 	KUNIT_CASE(busy_code_is_interrupted),
 	KUNIT_CASE_PARAM(function_entries_are_recognized, kpt_place_gen_params),
@@ -164,6 +201,7 @@ static struct kunit_case kprobes_builtin_cases[] = {
 	KUNIT_CASE(listed_part_grows),
 	KUNIT_CASE_PARAM(site_is_unregistered, kpt_place_gen_params),
 	KUNIT_CASE(hit_that_is_left_set_is_no_handler),
+	KUNIT_CASE(oops_ends_its_hit),
 	{ }
 };
 
