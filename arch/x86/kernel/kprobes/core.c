@@ -250,27 +250,14 @@ bool arch_within_kprobe_blacklist(unsigned long addr)
  * and in the next lists.
  */
 static const char * const hit_path[] __initconst = {
-	"__x86_return_thunk",
-	"retbleed_return_thunk",
-	"srso_return_thunk",
-	"srso_alias_return_thunk",
-	"srso_alias_safe_ret",
-	"srso_untrain_ret",
-	"call_depth_return_thunk",
-	"its_return_thunk",
-	"retbleed_untrain_ret",
-	"srso_alias_untrain_ret",
-	"srso_safe_ret",
-	"ftrace_stub",
-	"return_to_handler",
-	"preempt_schedule_notrace",
-	"preempt_schedule_notrace_thunk",
-	"atomic64_read_cx8",
-	"atomic64_read_386",
-	"cmpxchg8b_emu",
+	"__x86_return_thunk", "retbleed_return_thunk", "srso_return_thunk",
+	"srso_alias_return_thunk", "srso_alias_safe_ret", "srso_untrain_ret",
+	"call_depth_return_thunk", "its_return_thunk", "retbleed_untrain_ret",
+	"srso_alias_untrain_ret", "srso_safe_ret", "ftrace_stub", "return_to_handler",
+	"preempt_schedule_notrace", "preempt_schedule_notrace_thunk", "atomic64_read_cx8",
+	"atomic64_read_386", "cmpxchg8b_emu",
 	/* every return from an exception on Xen PV */
-	"xen_iret",
-	"xenpv_restore_regs_and_return_to_usermode",
+	"xen_iret", "xenpv_restore_regs_and_return_to_usermode",
 };
 
 /*
@@ -279,42 +266,17 @@ static const char * const hit_path[] __initconst = {
  */
 static const char * const no_exceptions[] __initconst = {
 	/* a CPU comes on line */
-	"secondary_startup_64",
-	"secondary_startup_64_no_verify",
-	"common_startup_64",
-	"verify_cpu",
-	"soft_restart_cpu",
-	"early_setup_idt",
-	"setup_ghcb",
-	"snp_register_ghcb_early",
-	"startup_64_load_idt",
-	"__pi_startup_64_load_idt",
-	"start_secondary",
-	"cr4_init",
-	"cr4_set_bits",
-	"cr4_set_bits_irqsoff",
-	"cr4_update_irqsoff",
-	"native_write_cr4",
-	"cpu_init_exception_handling",
-	"cpu_init_fred_exceptions",
-	"cpu_init_fred_rsps",
-	"load_current_idt",
-	"native_write_msr",
-	"native_write_gdt_entry",
-	"native_load_tr_desc",
+	"secondary_startup_64", "secondary_startup_64_no_verify", "common_startup_64", "verify_cpu",
+	"soft_restart_cpu", "early_setup_idt", "setup_ghcb", "snp_register_ghcb_early",
+	"startup_64_load_idt", "__pi_startup_64_load_idt", "start_secondary", "cr4_init",
+	"cr4_set_bits", "cr4_set_bits_irqsoff", "cr4_update_irqsoff", "native_write_cr4",
+	"cpu_init_exception_handling", "cpu_init_fred_exceptions", "cpu_init_fred_rsps",
+	"load_current_idt", "native_write_msr", "native_write_gdt_entry", "native_load_tr_desc",
 	/* the machine wakes up */
-	"wakeup_long64",
-	"bogus_magic",
-	"do_suspend_lowlevel",
-	"kasan_unpoison_task_stack_below",
-	"kasan_unpoison",
-	"kasan_poison",
-	"native_write_cr0",
-	"restore_processor_state",
+	"wakeup_long64", "bogus_magic", "do_suspend_lowlevel", "kasan_unpoison_task_stack_below",
+	"kasan_unpoison", "kasan_poison", "native_write_cr0", "restore_processor_state",
 	/* the image of a hibernated kernel is restored */
-	"restore_registers",
-	"swsusp_arch_suspend",
-	"create_image",
+	"restore_registers", "swsusp_arch_suspend", "create_image",
 	"hibernation_snapshot",		/* create_image() may be inlined */
 	/* another kernel is started */
 	"machine_kexec",
@@ -322,24 +284,14 @@ static const char * const no_exceptions[] __initconst = {
 
 /* More of i386: x86-64 reaches none of them before it has descriptors. */
 static const char * const no_exceptions_32[] __initconst = {
-	"startup_32_smp",
-	"__flush_tlb_all",
-	"flush_tlb_local",
-	"native_flush_tlb_global",
-	"native_flush_tlb_local",
-	"wakeup_pmode_return",
-	"ret_point",
+	"startup_32_smp", "__flush_tlb_all", "flush_tlb_local", "native_flush_tlb_global",
+	"native_flush_tlb_local", "wakeup_pmode_return", "ret_point",
 };
 
 /* Text that is copied, and runs where no breakpoint is known. */
 static const char * const copied_text[] __initconst = {
-	"relocate_kernel",
-	"identity_mapped",
-	"virtual_mapped",
-	"swap_pages",
-	"core_restore_code",
-	"copy_loop",
-	"done",
+	"relocate_kernel", "identity_mapped", "virtual_mapped", "swap_pages", "core_restore_code",
+	"copy_loop", "done",
 };
 
 /*
@@ -347,26 +299,12 @@ static const char * const copied_text[] __initconst = {
  * there, and kexec overwrites the memory that the hit would need.
  */
 static const char * const dead_cpu[] __initconst = {
-	"cpuhp_ap_report_dead",
-	"cpuhp_ap_update_sync_state",
-	"play_dead_common",
-	"native_play_dead",
-	"mwait_play_dead",
-	"hlt_play_dead",
-	"resume_play_dead",
-	"tboot_shutdown",
-	"cpuidle_play_dead",
-	"cpuidle_get_cpu_driver",
-	"intel_idle_enter_dead",
-	"acpi_processor_ffh_play_dead",
-	"acpi_mp_play_dead",
-	"acpi_mp_stop_this_cpu",
-	"__asan_handle_no_return",
-	"asm_acpi_mp_play_dead",
-	"sev_es_play_dead",
-	"xen_pv_play_dead",
-	"arch_cpu_idle_dead",
-	"stop_this_cpu",
+	"cpuhp_ap_report_dead", "cpuhp_ap_update_sync_state", "play_dead_common",
+	"native_play_dead", "mwait_play_dead", "hlt_play_dead", "resume_play_dead",
+	"tboot_shutdown", "cpuidle_play_dead", "cpuidle_get_cpu_driver", "intel_idle_enter_dead",
+	"acpi_processor_ffh_play_dead", "acpi_mp_play_dead", "acpi_mp_stop_this_cpu",
+	"__asan_handle_no_return", "asm_acpi_mp_play_dead", "sev_es_play_dead", "xen_pv_play_dead",
+	"arch_cpu_idle_dead", "stop_this_cpu",
 };
 
 static int __init kprobe_blacklist_symbol(void *unused, unsigned long addr)
