@@ -16,98 +16,87 @@
 #include <linux/rbtree.h>
 #include <linux/rculist.h>
 
-/**
- * enum kprobe_site_state - Life of a site
- * @SITE_DISARMED:	Its text is not patched: the site is new, all of its probes are
- *			disabled, or the debugfs knob is off.
- * @SITE_ARMED:		A breakpoint or an ftrace call reaches its probes.
- * @SITE_OPTIMIZING:	A breakpoint reaches its probes, and displaced instructions
- *			run in the detour. The optimiser waits until no task is in
- *			displaced text or on another path to it.
- * @SITE_JUMP:		A jump to the detour reaches its probes.
- * @SITE_DYING:		The last probe has left. CPUs may be in its slots; a new
- *			probe at the address reuses it.
- * @SITE_GONE:		Its text went away. It stays until its probes have left and its
- *			slots may be freed.
- *
- * site_transitions[] has the transitions.
- */
+/* Life of a site; site_transitions[] has the transitions. */
 enum kprobe_site_state {
+	/* Its text is not patched: it is new, its probes are disabled, or the knob is off. */
 	SITE_DISARMED,
+	/* A breakpoint or an ftrace call reaches its probes. */
 	SITE_ARMED,
+	/*
+	 * A breakpoint reaches its probes, and displaced instructions run in the detour. The
+	 * optimiser waits until no task is in displaced text or on another path to it.
+	 */
 	SITE_OPTIMIZING,
+	/* A jump to the detour reaches its probes. */
 	SITE_JUMP,
+	/* The last probe has left. CPUs may be in its slots; a new probe there reuses it. */
 	SITE_DYING,
+	/* Its text went away. It stays until its probes have left and its slots may be freed. */
 	SITE_GONE,
 };
 
-/**
- * struct kprobe_site - Probed address
- * @called:	The probe whose handlers a hit calls: the only probe, if it is enabled,
- *		else @kp, whose handlers call those of each probe. Written under
- *		kprobe_mutex.
- * @has_post:	True if a probe has a post handler. Written under kprobe_mutex.
- * @claimed:	True if the other ftrace_ops has the address, too, to exclude rivals.
- *		kprobe_mutex.
- * @stale:	True if a probe has left, was disabled or got a post handler without
- *		kprobe_mutex: the site is for kprobes_clean_up().
- * @unfit:	Why there is no jump: an error of arch_prepare_optimized_kprobe() or a
- *		value of optimizer.c; or 0. kprobe_mutex.
- * @state:	An enum kprobe_site_state. Written under kprobe_mutex by
- *		kprobe_site_set_state().
- * @node:	Entry in the ordered index. kprobe_mutex.
- * @kp:		The architecture's view. Its @addr and @opcode are constant. Its
- *		@post_handler is set with the first probe that has one, by a hit if that is
- *		set after registration, and stays set.
- *		Its @list is the head of the probes, newest first: written under
- *		kprobe_mutex, read under RCU.
- * @op:		The view of architectures that can put a jump there: @kp, the detour, and
- *		@list, for their calls and for what the optimiser has to do. kprobe_mutex.
- * @batch:	Entry in the batch of a call. kprobe_mutex.
- * @ops:	The ftrace_ops with which the site is armed, or NULL. It does not change
- *		while the site is armed, and only its calls are hits. Written under
- *		kprobe_mutex.
- * @missed_busy: The number of hits between kprobe_busy_begin() and kprobe_busy_end(). Hits
- *		that a probe has missed as a handler was running, and those in interrupts
- *		of such a section, are in @kp.nmissed.
- * @before_symbol_name: Places @ops.
- * @before_fault_handler: Places @retired.
- * @retired:	Entry in a list of sites to be freed. kprobe_mutex.
+/*
+ * A probed address. kprobe_mutex guards the fields, which a hit reads without it.
  *
- * The last four are in place of fields of @kp that only callers' probes need: @hlist,
- * @symbol_name, @offset, @fault_handler and @break_handler. A site that is probed through
- * ftrace ends after @kp.
- *
- * A hit reads @ops by a plain access that may race with its WRITE_ONCE(): the compiler compares
- * it in memory, and a marked access would cost an instruction. It is one word, read once, so the
- * access cannot tear or be repeated. A hit that sees the old value comes before the change, for
- * all that its CPU knows.
+ * Those after @op take the place of fields of @kp that only callers' probes need: @hlist,
+ * @symbol_name, @offset, @fault_handler and @break_handler. A site that is probed through ftrace
+ * ends after @kp.
  *
  * Invariant: a site is in the ordered index from its creation until it is freed, and
  * in the hash unless it is gone. The hash has at most one site for an address.
  */
 struct kprobe_site {
+	/*
+	 * The probe whose handlers a hit calls: the only probe, if it is enabled, else @kp,
+	 * whose handlers call those of each probe.
+	 */
 	struct kprobe *called;
+	/* Why there is no jump: an error of the architecture or a value of optimizer.c; or 0. */
 	s8 unfit;
-	u8 state;
-	bool has_post;
-	bool claimed;
+	u8 state;		/* enum kprobe_site_state, by kprobe_site_set_state() */
+	bool has_post;		/* a probe has a post handler */
+	bool claimed;		/* the other ftrace_ops has the address, too, to exclude rivals */
+	/*
+	 * For kprobes_clean_up(): a probe has left, was disabled or got a post handler without
+	 * kprobe_mutex.
+	 */
 	bool stale;
-	struct rb_node node;
+	struct rb_node node;	/* in the ordered index */
 	union {
+		/*
+		 * The architecture's view. Its @addr and @opcode are constant. Its @post_handler
+		 * is set with the first probe that has one, by a hit if that is set after
+		 * registration, and stays set. Its @list is the head of the probes, newest first,
+		 * read under RCU.
+		 */
 		struct kprobe kp;
 #ifdef CONFIG_OPTPROBES
+		/* The view of architectures that can put a jump there. */
 		struct optimized_kprobe op;
 #endif
-		struct list_head batch;
+		struct list_head batch;		/* in the batch of a call */
 		struct {
 			u8 before_symbol_name[offsetof(struct kprobe, symbol_name)];
+			/*
+			 * The ftrace_ops with which the site is armed, or NULL. It does not change
+			 * while the site is armed, and only its calls are hits. A hit reads it by
+			 * a plain access that may race with its WRITE_ONCE(): the compiler
+			 * compares it in memory, and a marked access would cost an instruction.
+			 * It is one word, read once, so the access cannot tear or be repeated. A
+			 * hit that sees the old value comes before the change, for all that its
+			 * CPU knows.
+			 */
 			struct ftrace_ops *ops;
+			/*
+			 * Hits between kprobe_busy_begin() and kprobe_busy_end(). Those in
+			 * interrupts of such a section, and those that a probe has missed as a
+			 * handler was running, are in @kp.nmissed.
+			 */
 			atomic_t missed_busy;
 		};
 		struct {
 			u8 before_fault_handler[offsetof(struct kprobe, fault_handler)];
-			struct list_head retired;
+			struct list_head retired;	/* in a list of sites to be freed */
 		};
 	};
 };
@@ -133,27 +122,24 @@ static __always_inline bool site_is_armed(const struct kprobe_site *site)
 	return state == SITE_ARMED || state == SITE_OPTIMIZING || state == SITE_JUMP;
 }
 
-/**
- * struct kprobe_table - Hash of the sites by address
- * @shift:	Right shift of the hash value, which has BITS_PER_LONG - @shift bits.
- * @mask:	The number of slots, minus one.
- * @filled:	Slots that are not empty: sites and tombstones. kprobe_mutex.
- * @live:	Slots with a site. kprobe_mutex.
- * @retired:	Entry in the list of tables to be freed. kprobe_mutex.
- * @slot:	A site is in one of the slots from its hash value on, with none that is empty
- *		between, so a search ends at an empty slot, and an erased site leaves a
- *		tombstone. An empty slot points to kprobe_no_site, whose address matches no
- *		search: a search that finds its site in one of the first two slots needs no
- *		test for it. The slot after the last one repeats the first one.
+/*
+ * Hash of the sites by address. kprobe_mutex guards it, and a hit reads the slots.
  *
  * Invariant: at most a third of the slots is filled.
  */
 struct kprobe_table {
-	unsigned int shift;
-	unsigned int mask;
-	unsigned int filled;
-	unsigned int live;
-	struct list_head retired;
+	unsigned int shift;		/* right shift of the hash value, see kprobe_hash() */
+	unsigned int mask;		/* the number of slots, minus one */
+	unsigned int filled;		/* slots that are not empty: sites and tombstones */
+	unsigned int live;		/* slots with a site */
+	struct list_head retired;	/* in the list of tables to be freed */
+	/*
+	 * A site is in one of the slots from its hash value on, with none that is empty between,
+	 * so a search ends at an empty slot, and an erased site leaves a tombstone. An empty slot
+	 * points to kprobe_no_site, whose address matches no search: a search that finds its site
+	 * in one of the first two slots needs no test for it. The slot after the last one repeats
+	 * the first one.
+	 */
 	struct kprobe __rcu *slot[];
 };
 

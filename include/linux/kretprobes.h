@@ -90,30 +90,21 @@ struct kretprobe_instance {
 	char data[];
 };
 
-/**
- * struct kretprobe_pool - Instances of a return probe
- * @rp:		The return probe; NULL once no entry handler of it will run any more, or
- *		once it has been unregistered by atomic code.
- * @cache:	For each CPU one free instance or NULL: the fast path.
- * @chunks:	The other instances, the newest and largest chunk first.
- * @taken:	The number of instances that are not in @chunks, plus one until it is released.
- *		The pool is freed at 0.
- * @total:	The number of all instances.
- * @max:	The number up to which more are allocated when they run short.
- * @queued:	True while nobody else may link @node.
- * @node:	Entry in the list of pools that are to grow, or to be released.
- * @data_size:	That of the return probe.
- */
+/* Instances of a return probe */
 struct kretprobe_pool {
+	/*
+	 * The return probe; NULL once no entry handler of it will run any more, or once it has
+	 * been unregistered by atomic code.
+	 */
 	struct kretprobe *rp;
-	struct kretprobe_instance * __percpu *cache;
-	struct kretprobe_chunk *chunks;
-	atomic_t taken;
-	unsigned int total;
-	unsigned int max;
-	bool queued;
-	struct llist_node node;
-	size_t data_size;
+	struct kretprobe_instance * __percpu *cache;	/* a free instance or NULL: the fast path */
+	struct kretprobe_chunk *chunks;		/* the others, the newest and largest chunk first */
+	atomic_t taken;		/* those not in @chunks, plus one until release; freed at 0 */
+	unsigned int total;	/* the number of all instances */
+	unsigned int max;	/* up to this more are allocated when they run short */
+	bool queued;		/* true while nobody else may link @node */
+	struct llist_node node;	/* in the list of pools that are to grow, or to be released */
+	size_t data_size;	/* of the return probe */
 };
 
 /* Function that must not be return-probed: an entry of kretprobe_blacklist[]. */

@@ -129,20 +129,13 @@ void kprobe_site_change_flag(struct kprobe_site *site, u32 flag, bool set);
 
 /* address.c */
 
-/**
- * struct kprobe_address - Resolved address of a probe
- * @addr:	The address to probe.
- * @function:	Start of the function that contains @addr.
- * @size:	Size of the function in bytes.
- * @flags:	KPROBE_FLAG_ON_FUNC_ENTRY and KPROBE_FLAG_FTRACE, as they apply.
- * @why:	Why a check has failed, for people; NULL if the error says it.
- */
+/* The resolved address of a probe */
 struct kprobe_address {
 	unsigned long addr;
-	unsigned long function;
-	unsigned long size;
-	u32 flags;
-	const char *why;
+	unsigned long function;	/* the start of the function that contains @addr */
+	unsigned long size;	/* the size of the function in bytes */
+	u32 flags;		/* KPROBE_FLAG_ON_FUNC_ENTRY, KPROBE_FLAG_FTRACE */
+	const char *why;	/* why a check has failed, for people; NULL if the error says it */
 };
 
 /* Let a check of @where fail with @err. @why is a string that is never freed. */
@@ -152,16 +145,11 @@ static inline int kprobe_refuse(struct kprobe_address *where, int err, const cha
 	return err;
 }
 
-/**
- * struct kprobe_cursor - What is known of the function that was checked last; zero at first
- * @function:	Start of the function.
- * @part_of_listed: True if the compiler split it off a blacklisted function.
- * @pos:	The last instruction that was decoded.
- */
+/* What is known of the function that was checked last; zero at first */
 struct kprobe_cursor {
-	unsigned long function;
-	bool part_of_listed;
-	unsigned long pos;
+	unsigned long function;	/* its start */
+	bool part_of_listed;	/* the compiler split it off a blacklisted function */
+	unsigned long pos;	/* the last instruction that was decoded */
 };
 
 int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where,
@@ -316,17 +304,18 @@ static inline int kprobe_module_check_text(unsigned long addr)
 
 /* kprobes.c */
 
-/**
- * struct kprobe_kind - Callbacks to register probes of a kind
- * @prepare:	Checks a probe whose address has been resolved, and allocates what it
- *		needs. Called with kprobe_mutex held, in the order of the caller's
- *		array. Returns 0 or the error that register_kprobes() is to return.
- * @undo:	Undoes @prepare for the first @num probes of the array after a failed
- *		registration. Their pre handlers are no longer called. NULL if there is
- *		nothing to undo.
- */
+/* Callbacks to register probes of a kind */
 struct kprobe_kind {
+	/*
+	 * Checks a probe whose address has been resolved, and allocates what it needs. Called with
+	 * kprobe_mutex held, in the order of the caller's array. Returns 0 or the error that
+	 * register_kprobes() is to return.
+	 */
 	int (*prepare)(struct kprobe *p, struct kprobe_address *where);
+	/*
+	 * Undoes @prepare for the first @num probes of the array after a failed registration, whose
+	 * pre handlers are no longer called. NULL if there is nothing to undo.
+	 */
 	void (*undo)(struct kprobe **kps, int num);
 };
 

@@ -40,18 +40,15 @@
 /* A call that is missed is better than a task that the OOM killer kills. */
 #define POOL_GFP	(GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN)
 
-/**
- * struct kretprobe_chunk - Instances that were allocated together
- * @next:	The previous chunk of the pool.
- * @free:	The instances that are free and not in a cache: a stack. The lower half is the
- *		offset of the top one in the chunk, or 0. An instance has the offset of the
- *		next one in its @fp. The upper half is changed by each operation: so one that
- *		was interrupted, in whatever context, does not take a top that has come back
- *		for the one that it saw.
- * @instances:	The instances.
- */
+/* Instances that were allocated together */
 struct kretprobe_chunk {
-	struct kretprobe_chunk *next;
+	struct kretprobe_chunk *next;	/* the previous chunk of the pool */
+	/*
+	 * The instances that are free and not in a cache: a stack. The lower half is the offset of
+	 * the top one in the chunk, or 0. An instance has the offset of the next one in its @fp.
+	 * The upper half is changed by each operation: so one that was interrupted, in whatever
+	 * context, does not take a top that has come back for the one that it saw.
+	 */
 	atomic64_t free;
 	u64 instances[];
 };

@@ -52,77 +52,54 @@ struct pt_regs;
 /* kprobe_ftrace_handler() ignores calls for another ftrace_ops than the site's. */
 #define kprobe_ftrace_knows_ops		1
 
-/**
- * struct insn_emulation - Instruction in the form that kprobe_emulate_insn() takes
- * @op:		The operation, an enum insn_class.
- * @size:	Length of the instruction in bytes.
- * @cond:	The condition code of a conditional branch.
- * @scale:	Shift of the index register.
- * @memory:	The target of an indirect branch is in memory, at that address.
- * @narrow:	Only 32 bits of the register count, in 64-bit mode.
- * @base:	Offset in struct pt_regs of the base or target register, or
- *		EMUL_NO_REG.
- * @index:	Offset in struct pt_regs of the index register, or EMUL_NO_REG.
- * @drop:	The number of bytes of arguments that a return drops.
- * @disp:	Displacement of the branch or of the memory operand.
- */
+/* An instruction in the form that kprobe_emulate_insn() takes */
 struct insn_emulation {
-	u8	op;
-	u8	size;
-	u8	cond;
-	u8	scale : 2;
-	bool	memory : 1;
-	bool	narrow : 1;
-	u8	base;
-	u8	index;
-	u16	drop;
-	s32	disp;
+	u8	op;		/* the operation, an enum insn_class */
+	u8	size;		/* length of the instruction in bytes */
+	u8	cond;		/* the condition code of a conditional branch */
+	u8	scale : 2;	/* shift of the index register */
+	bool	memory : 1;	/* the target of an indirect branch is in memory, at that address */
+	bool	narrow : 1;	/* only 32 bits of the register count, in 64-bit mode */
+	u8	base;		/* offset in struct pt_regs of the base or target register */
+	u8	index;		/* of the index register; both may be EMUL_NO_REG */
+	u16	drop;		/* the number of bytes of arguments that a return drops */
+	s32	disp;		/* displacement of the branch or of the memory operand */
 };
 
-/**
- * struct arch_specific_insn - Displaced instruction
- * @boost:	The address at which a hit continues if it needs no other trap and no
- *		emulation: in @insn, in a detour, or in the text. NULL if it does.
- * @next:	The address at which execution continues after the instruction: in the
- *		text, or in a detour.
- * @insn:	Its slot: the copy, then a jump to the next instruction or a trap. NULL
- *		if the instruction is only emulated.
- * @post_insn:	A second slot for use with post handlers: the copy, then a jump to the
- *		stub that calls them, or a trap. NULL if there is none.
- * @size:	Length of the instruction in bytes.
- * @run:	How it runs without post handlers, an enum insn_run.
- * @emul:	How it is emulated.
- */
+/* A displaced instruction */
 struct arch_specific_insn {
+	/*
+	 * Where a hit continues that needs no other trap and no emulation: in @insn, in a detour,
+	 * or in the text. NULL if it does.
+	 */
 	kprobe_opcode_t *boost;
+	/* Where execution continues after the instruction: in the text, or in a detour. */
 	kprobe_opcode_t *next;
+	/* Its slot: the copy, then a jump or a trap. NULL if it is only emulated. */
 	kprobe_opcode_t *insn;
+	/* A second slot, whose jump is to the stub that calls post handlers; or NULL. */
 	kprobe_opcode_t *post_insn;
-	u8 size;
-	u8 run;
+	u8 size;		/* length of the instruction in bytes */
+	u8 run;			/* how it runs without post handlers, an enum insn_run */
 	struct insn_emulation emul;
 };
 
-/**
- * struct kprobe_ctlblk - Progress of the hit that a CPU handles
- * @regs:		The registers that the pre handlers of the current hit see. NULL
- *			while the copy of the instruction runs, POST_HANDLERS_REGS from
- *			the end of the instruction on.
- * @kprobe_status:	KPROBE_REENTER while the copy runs for a hit that was skipped.
- * @saved_flags:	The interrupt flag to restore after the copy has run with
- *			interrupts off.
- * @depth:		The number of outer hits in @outer.
- * @outer:		The hits that the current one has interrupted, outermost first.
- *			One hit and one that is skipped for each of task, softirq,
- *			interrupt and NMI: a hit nests only in what has interrupted the
- *			other. Its instruction may lower the context level before post
- *			handlers are called, but ends no interrupt.
- */
+/* Progress of the hit that a CPU handles */
 struct kprobe_ctlblk {
+	/*
+	 * The registers that the pre handlers of the current hit see. NULL while the copy of the
+	 * instruction runs, POST_HANDLERS_REGS from the end of the instruction on.
+	 */
 	struct pt_regs *regs;
-	unsigned long kprobe_status;
-	unsigned long saved_flags;
-	unsigned int depth;
+	unsigned long kprobe_status;	/* KPROBE_REENTER while a copy runs for a skipped hit */
+	unsigned long saved_flags;	/* the interrupt flag to restore after the copy has run */
+	unsigned int depth;		/* the number of entries in @outer */
+	/*
+	 * The hits that the current one has interrupted, outermost first. One hit and one that
+	 * is skipped for each of task, softirq, interrupt and NMI: a hit nests only in what has
+	 * interrupted the other. Its instruction may lower the context level before post handlers
+	 * are called, but ends no interrupt.
+	 */
 	struct kprobe_outer_hit {
 		struct kprobe *kp;
 		struct pt_regs *regs;
@@ -142,35 +119,24 @@ struct kprobe_ctlblk {
 #define MAX_OPTINSN_SIZE	104
 #define KPROBE_OPTINSN_SIZES	{ 32, 40, 48, 64, MAX_OPTINSN_SIZE }
 
-/**
- * struct arch_optimized_insn - Detour
- * @insn:	The detour, or NULL.
- * @size:	The number of bytes of displaced instructions.
- * @relay:	Distance in bytes from the end of a jump of two bytes to its relay, see
- *		relay.c; 0 if the jump has five.
- * @unpadded:	No padding for a relay is in reach. Is valid without a detour, too.
- * @first:	Offset in bytes of a copy of the first instruction that no post handlers follow.
- *		All of the detour's other code precedes it if it calls post handlers.
- * @rest:	Such an offset of the copy of the second instruction, or of the jump back; 0 if
- *		it is not reached.
- * @copies:	Such an offset for each byte but the first that the jump overwrites; 0 if
- *		no instruction starts there, or none that is reached.
- * @pushed:	Offset from which on a copied call has pushed its return address; 0 if there is
- *		none.
- * @end:	Offset of the end of the copies, where there is a jump back or nothing is reached.
- * @code:	The displaced bytes, and after them the padding that the relay replaces: an
- *		instruction so long that there is no room gets none.
- */
+/* A detour. The offsets are those of copies in it, in bytes. */
 struct arch_optimized_insn {
-	kprobe_opcode_t *insn;
-	u8 size;
+	kprobe_opcode_t *insn;	/* the detour, or NULL */
+	u8 size;		/* the number of bytes of displaced instructions */
+	/* From the end of a jump of two bytes to its relay, see relay.c; 0 if it has five. */
 	s8 relay;
-	bool unpadded;
+	bool unpadded;		/* no padding for a relay is in reach; valid without a detour */
+	/*
+	 * The first instruction that no post handlers follow. All of the detour's other code
+	 * precedes it if it calls post handlers.
+	 */
 	u8 first;
-	u8 rest;
+	u8 rest;		/* the second one, or the jump back; 0 if it is not reached */
+	/* Each byte but the first that the jump overwrites; 0 if nothing reached starts there. */
 	u8 copies[JMP32_INSN_SIZE - 1];
-	u8 pushed;
-	u8 end;
+	u8 pushed;		/* from here on a copied call has pushed its return address; or 0 */
+	u8 end;			/* the end of the copies: a jump back, or nothing is reached */
+	/* The displaced bytes, and the padding that the relay replaces, if there is room for it. */
 	u8 code[MAX_OPTIMIZED_LENGTH + 1];
 };
 

@@ -43,19 +43,16 @@
 
 struct kprobe_site;
 
-/**
- * struct detour_body - What detours share
- * @code:	Its code, in detour.S.
- * @framed:	Offset from which on the registers are saved.
- * @left:	Offset from which on cs is the address to return to. All registers are those of
- *		the probed code again, but for one that the unwinder does not need.
- * @ret:	Offset of the return to the detour.
- */
+/* What detours share. The fields are offsets in its code, which is in detour.S. */
 struct detour_body {
 	const u8 *code;
-	u16 framed;
+	u16 framed;	/* from here on the registers are saved */
+	/*
+	 * From here on cs is the address to return to. All registers are those of the probed code
+	 * again, but for one that the unwinder does not need.
+	 */
 	u16 left;
-	u16 ret;
+	u16 ret;	/* the return to the detour */
 };
 
 extern const struct detour_body kprobe_detour_body, kprobe_detour_post_body;

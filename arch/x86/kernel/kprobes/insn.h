@@ -65,20 +65,13 @@ static inline bool is_relative_class(char class)
 
 char kprobe_insn_class(const struct insn *insn);
 
-/**
- * enum insn_run - How to run an instruction that a breakpoint displaced
- * @INSN_RUN_NEVER:	The instruction cannot be probed.
- * @INSN_RUN_SKIP:	Skip it: it does nothing.
- * @INSN_RUN_BOOST:	Run its copy, which jumps back without a second trap.
- * @INSN_RUN_STEP:	Run its copy with interrupts off, up to a trap after it.
- * @INSN_RUN_EMULATE:	Call kprobe_emulate_insn() inside the breakpoint handler.
- */
+/* How to run an instruction that a breakpoint displaced */
 enum insn_run {
-	INSN_RUN_NEVER,
-	INSN_RUN_SKIP,
-	INSN_RUN_BOOST,
-	INSN_RUN_STEP,
-	INSN_RUN_EMULATE,
+	INSN_RUN_NEVER,		/* it cannot be probed */
+	INSN_RUN_SKIP,		/* skip it: it does nothing */
+	INSN_RUN_BOOST,		/* run its copy, which jumps back without a second trap */
+	INSN_RUN_STEP,		/* run its copy with interrupts off, up to a trap after it */
+	INSN_RUN_EMULATE,	/* call kprobe_emulate_insn() inside the breakpoint handler */
 };
 
 enum insn_run kprobe_analyse_insn(const struct insn *insn);

@@ -11,16 +11,14 @@
 
 struct insn;
 
-/**
- * struct branch_map - Bytes of a text that a jump must not displace
- * @start:	First address of the text.
- * @size:	Size of the text in bytes.
- * @bits:	A bit a byte, set if execution may arrive there other than from the
- *		preceding instruction, or if a jump label or a static call patches it.
- */
+/* The bytes of a text that a jump must not displace */
 struct branch_map {
 	unsigned long start;
 	unsigned long size;
+	/*
+	 * A bit a byte, set if execution may arrive there other than from the preceding
+	 * instruction, or if a jump label or a static call patches it.
+	 */
 	unsigned long *bits;
 };
 
