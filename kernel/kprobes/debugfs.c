@@ -75,11 +75,8 @@ static char kprobe_type(const struct kprobe *p)
 /* The function of the probe's owner that is called at a hit. */
 static void *kprobe_owners_handler(struct kprobe *p)
 {
-	if (is_return_probe(p)) {
-		struct kretprobe *rp = container_of(p, struct kretprobe, kp);
-
-		return rp->handler ?: rp->entry_handler;
-	}
+	if (is_return_probe(p))
+		return kretprobe_of(p)->handler ?: kretprobe_of(p)->entry_handler;
 	if (is_jprobe(p))
 		return container_of(p, struct jprobe, kp)->entry;
 	return (void *)READ_ONCE(p->pre_handler) ?: (void *)READ_ONCE(p->post_handler);
@@ -234,8 +231,7 @@ static void kprobe_counts_add(struct kprobe_counts *counts, const struct kprobe_
 		counts->disabled += kprobe_disabled(p);
 		counts->missed += READ_ONCE(p->nmissed);
 		if (is_return_probe(p))
-			counts->returns += (unsigned int)
-				READ_ONCE(container_of(p, struct kretprobe, kp)->nmissed);
+			counts->returns += (unsigned int)READ_ONCE(kretprobe_of(p)->nmissed);
 	}
 }
 

@@ -270,6 +270,11 @@ int kretprobe_pool_create(struct kretprobe *rp);
 void kretprobe_pool_drop(struct kretprobe *rp);
 void kretprobe_pools_look(void);
 
+static __always_inline struct kretprobe *kretprobe_of(struct kprobe *p)
+{
+	return container_of(p, struct kretprobe, kp);
+}
+
 static inline bool is_return_probe(const struct kprobe *p)
 {
 	return IS_ENABLED(CONFIG_KRETPROBES) && p->pre_handler == kretprobe_entered;

@@ -37,11 +37,6 @@ static bool is_kretprobe_blacklisted(unsigned long function)
 	return false;
 }
 
-static struct kretprobe *kretprobe_of(struct kprobe *p)
-{
-	return container_of(p, struct kretprobe, kp);
-}
-
 /* kretprobe_check() - Check that a return probe may be at a place */
 int kretprobe_check(struct kprobe *p, struct kprobe_address *where)
 {

@@ -97,7 +97,7 @@ static noinline int __kprobes kretprobe_enter_uncached(struct kretprobe *rp,
  */
 int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 {
-	struct kretprobe *rp = container_of(p, struct kretprobe, kp);
+	struct kretprobe *rp = kretprobe_of(p);
 	/* The cache is there for as long as this runs, even if the pool has been dropped. */
 	struct kretprobe_instance *ri = raw_xchg(raw_cpu_ptr(rp->cache), NULL);
 

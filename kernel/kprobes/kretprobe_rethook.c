@@ -25,7 +25,7 @@
  */
 int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 {
-	struct kretprobe *rp = container_of(p, struct kretprobe, kp);
+	struct kretprobe *rp = kretprobe_of(p);
 	/* Pairs with kretprobe_pool_drop(). */
 	struct rethook *rh = READ_ONCE(rp->rh);
 	struct rethook_node *call = rh ? rethook_try_get(rh) : NULL;
