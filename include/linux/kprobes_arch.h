@@ -73,8 +73,6 @@ static __always_inline struct kprobe_ctlblk *get_kprobe_ctlblk(void)
 struct kprobe *get_kprobe(void *addr);
 int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs);
 void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, unsigned long flags);
-int kprobe_fault_handlers(struct kprobe *running, struct pt_regs *regs, int trapnr);
-int kprobe_break_handlers(struct kprobe *running, struct pt_regs *regs);
 void kprobes_inc_nmissed_count(struct kprobe *p);
 unsigned long kprobe_links_lock(void);
 void kprobe_links_unlock(unsigned long flags);

@@ -245,20 +245,30 @@ static __always_inline bool kprobe_has_post(struct kprobe *site, bool nested)
 	return kprobe_called(site, nested)->post_handler;
 }
 
-void kprobe_prepare_post_later(struct kprobe_site *site);
+void kprobes_clean_up_later(void);
 
-/* kprobe_call_pre_handlers() - kprobe_pre_handlers(), inline for one probe */
-static __always_inline int kprobe_call_pre_handlers(struct kprobe *site, struct pt_regs *regs,
-						    bool nested)
+/* Let a worker prepare a site at which a hit has found a post handler set after registration. */
+static __always_inline void kprobe_prepare_post_later(struct kprobe_site *site)
 {
-	return kprobe_call_pre_handler(kprobe_called(site, nested), regs);
+	WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);
+	if (READ_ONCE(site->stale))
+		return;
+	WRITE_ONCE(site->stale, true);
+	instrumentation_begin();
+	kprobes_clean_up_later();
+	instrumentation_end();
 }
 
-/* kprobe_call_post_handlers() - kprobe_post_handlers(), inline for one probe */
-static __always_inline void kprobe_call_post_handlers(struct kprobe *site, struct pt_regs *regs,
-						      bool nested)
+/*
+ * The probe after @p of the same hit, or the first one if that is NULL; NULL if there is none. A
+ * hit is that of a site, whose newest probe is the first, or of a return probe, the only one.
+ */
+static __always_inline struct kprobe *kprobe_next_of_hit(struct kprobe *running, struct kprobe *p)
 {
-	kprobe_call_post_handler(kprobe_called(site, nested), regs);
+	if (!kprobe_is_site(running))
+		return p ? NULL : running;
+	return list_next_or_null_rcu(&running->list, p ? &p->list : &running->list,
+				     struct kprobe, list);
 }
 
 #endif /* _LINUX_KPROBES_SITE_H */

@@ -30,23 +30,6 @@ static __always_inline bool kprobe_misses(const struct kprobe *p, bool nested)
 }
 
 /**
- * kprobe_prepare_post_later() - Let a worker prepare a site for post handlers
- * @site: The site, at which a hit has found a post handler that was set after registration.
- *
- * Context: A hit: what this calls may be probed.
- */
-noinstr void kprobe_prepare_post_later(struct kprobe_site *site)
-{
-	WRITE_ONCE(site->kp.post_handler, kprobe_post_handlers);
-	if (READ_ONCE(site->stale))
-		return;
-	WRITE_ONCE(site->stale, true);
-	instrumentation_begin();
-	kprobes_clean_up_later();
-	instrumentation_end();
-}
-
-/**
  * kprobe_pre_handlers() - Call the pre handlers of a site's probes
  * @site: The site that was hit.
  * @regs: The registers at the hit.
@@ -97,65 +80,6 @@ noinstr void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, uns
 	list_for_each_entry_lockless(p, &site->list, list)
 		if (!kprobe_disabled(p) && !kprobe_misses(p, nested))
 			kprobe_call_post_handler(p, regs);
-}
-
-/* The first probe of a hit: at a site the newest one, for a return the only one. */
-static __always_inline struct kprobe *kprobe_first_of(struct kprobe *running)
-{
-	if (!kprobe_is_site(running))
-		return running;
-	return list_first_or_null_rcu(&running->list, struct kprobe, list);
-}
-
-/* The next probe of the same hit, or NULL. */
-static __always_inline struct kprobe *kprobe_next_of(struct kprobe *running, struct kprobe *p)
-{
-	if (p == running)
-		return NULL;
-	return list_next_or_null_rcu(&running->list, &p->list, struct kprobe, list);
-}
-
-/**
- * kprobe_fault_handlers() - Call fault handlers until one handles the fault
- * @running: The site whose hit faulted, or the return probe whose handler did.
- * @regs: The registers at the fault.
- * @trapnr: The number of the exception.
- *
- * Context: The exception, with preemption off.
- * Return: Non-zero if a fault handler has handled the fault.
- */
-int __kprobes kprobe_fault_handlers(struct kprobe *running, struct pt_regs *regs, int trapnr)
-{
-	kprobe_fault_handler_t handler;
-	struct kprobe *p;
-
-	for (p = kprobe_first_of(running); p; p = kprobe_next_of(running, p)) {
-		handler = READ_ONCE(p->fault_handler);
-		if (handler && !kprobe_disabled(p) && handler(p, regs, trapnr))
-			return 1;
-	}
-	return 0;
-}
-
-/**
- * kprobe_break_handlers() - Call break handlers until one handles the breakpoint
- * @running: The site, or the return probe, whose handler executed it.
- * @regs: The registers, with @ip after the breakpoint.
- *
- * Context: The breakpoint exception.
- * Return: Non-zero if a break handler has handled the breakpoint.
- */
-int __kprobes kprobe_break_handlers(struct kprobe *running, struct pt_regs *regs)
-{
-	kprobe_break_handler_t handler;
-	struct kprobe *p;
-
-	for (p = kprobe_first_of(running); p; p = kprobe_next_of(running, p)) {
-		handler = READ_ONCE(p->break_handler);
-		if (handler && !kprobe_disabled(p) && handler(p, regs))
-			return 1;
-	}
-	return 0;
 }
 
 /**

@@ -324,7 +324,6 @@ struct kprobe_kind {
 	void (*undo)(struct kprobe **kps, int num);
 };
 
-void kprobes_clean_up_later(void);
 int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kind);
 int kprobe_try(struct kprobe *p, const struct kprobe_kind *kind, struct kprobe_address *where,
 	       void (*look)(struct kprobe_site *site, void *data), void *data);

@@ -70,13 +70,17 @@ static void __kprobes move_slot_fault_to_text(struct pt_regs *regs)
 /* preempt_count() of the running fault handler and KPROBE_CONTEXT_SET, or 0. */
 static DEFINE_PER_CPU(unsigned int, fault_context);
 
-/* Call the fault handlers of @kp, a site or a return probe's. They run as a hit does. */
+/*
+ * Call the fault handlers of @kp, a site or a return probe's, until one handles the fault. They
+ * run as a hit does.
+ */
 static bool __kprobes kprobe_call_fault_handlers(struct kprobe *kp, struct pt_regs *regs,
 						 int trapnr)
 {
 	unsigned int outer = raw_cpu_read(fault_context);
-	bool outermost = !kprobe_running();
-	bool handled;
+	bool outermost = !kprobe_running(), handled = false;
+	kprobe_fault_handler_t handler;
+	struct kprobe *p = NULL;
 
 	/* A fault that a fault handler has caused gets no other one. */
 	if (kprobe_is_in_context(outer))
@@ -84,7 +88,10 @@ static bool __kprobes kprobe_call_fault_handlers(struct kprobe *kp, struct pt_re
 	raw_cpu_write(fault_context, preempt_count() | KPROBE_CONTEXT_SET);
 	if (outermost)
 		kprobe_begin_hit(kp, POST_HANDLERS_REGS, false);
-	handled = kprobe_fault_handlers(kp, regs, trapnr);
+	while (!handled && (p = kprobe_next_of_hit(kp, p))) {
+		handler = READ_ONCE(p->fault_handler);
+		handled = handler && !kprobe_disabled(p) && handler(p, regs, trapnr);
+	}
 	if (outermost)
 		kprobe_end_hit(false);
 	raw_cpu_write(fault_context, outer);

@@ -166,7 +166,7 @@ static __always_inline bool kprobe_post_handlers_divert(struct kprobe *kp,
 
 	raw_cpu_write(kprobe_context, raw_cpu_read(__preempt_count));
 	raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
-	kprobe_call_post_handlers(kp, regs, kprobe_hit_is_nested());
+	kprobe_call_post_handler(kprobe_called(kp, kprobe_hit_is_nested()), regs);
 	if (likely(regs->ip == ip))
 		return false;
 	kprobe_detour_redirect(regs);
@@ -236,7 +236,7 @@ static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs 
 
 	kprobe_begin_hit(kp, regs, nested);
 	state = kprobe_enter_exception(regs);
-	changed = kprobe_call_pre_handlers(kp, regs, nested);
+	changed = kprobe_call_pre_handler(kprobe_called(kp, nested), regs);
 	if (unlikely(changed)) {
 		/* From here on, an NMI unwinds with the ip that the handler has set. */
 		raw_cpu_write(kprobe_ctlblk.regs, POST_HANDLERS_REGS);
@@ -347,18 +347,24 @@ static __always_inline void kprobe_handle_step_trap(struct kprobe *running,
 	kprobe_end_hit(kprobe_hit_is_nested());
 }
 
-static __always_inline int kprobe_run_break_handlers(struct kprobe *running,
-						     struct pt_regs *regs)
+/* Call break handlers until one handles the breakpoint that the handler of @running executed. */
+static __always_inline bool kprobe_run_break_handlers(struct kprobe *running,
+						      struct pt_regs *regs)
 {
 	unsigned int context = raw_cpu_read(kprobe_context);
+	kprobe_break_handler_t handler;
+	struct kprobe *p = NULL;
 	irqentry_state_t state;
-	int handled;
+	bool handled = false;
 
 	if (kprobe_hit_from_above())
-		return 0;
+		return false;
 	state = kprobe_enter_exception(regs);
 	instrumentation_begin();
-	handled = kprobe_break_handlers(running, regs);
+	while (!handled && (p = kprobe_next_of_hit(running, p))) {
+		handler = READ_ONCE(p->break_handler);
+		handled = handler && !kprobe_disabled(p) && handler(p, regs);
+	}
 	instrumentation_end();
 	if (handled)
 		kprobe_detour_redirect(regs);

@@ -73,7 +73,7 @@ __noendbr int __kprobes kprobe_detour_call(struct kprobe *kp, struct pt_regs *re
 /* kprobe_detour_call_post() - Call the post handlers, see kprobe_detour_call() */
 __noendbr void __kprobes kprobe_detour_call_post(struct kprobe *kp, struct pt_regs *regs)
 {
-	kprobe_call_post_handlers(kp, regs, false);
+	kprobe_call_post_handler(kprobe_called(kp, false), regs);
 }
 
 /**
@@ -101,7 +101,7 @@ int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
 		return changed;
 	}
 	kprobe_begin_hit(kp, regs, true);
-	changed = kprobe_call_pre_handlers(kp, regs, true);
+	changed = kprobe_call_pre_handler(kprobe_called(kp, true), regs);
 	if (changed)
 		detour_clear_mark(regs);
 	kprobe_end_hit(true);
