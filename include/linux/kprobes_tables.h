@@ -7,11 +7,8 @@
 
 #include <linux/types.h>
 
-struct bug_entry;
 struct exception_table_entry;
-struct jump_entry;
 struct module;
-struct static_call_site;
 
 /*
  * Text of the kernel or of a module, and what is known of it. That of a module exists from the
@@ -27,11 +24,8 @@ struct kprobe_text {
 	 * when its tables do not change any more: the fields below are valid.
 	 */
 	bool complete;
-	const struct jump_entry *jumps, *jumps_stop;		/* jump labels of a module */
-	const struct static_call_site *calls, *calls_stop;	/* its inlined static calls */
-	const struct bug_entry *bugs, *bugs_stop;		/* its BUG()s and WARN()s */
-	const struct exception_table_entry *fixups, *fixups_stop;
-	/* Offsets of all these from @start, in ascending order; NULL before kprobe_text_at(). */
+	const struct exception_table_entry *fixups, *fixups_stop;	/* of a module */
+	/* Offsets of all that an enum text_table lists, ascending; NULL before kprobe_text_at(). */
 	u32 *reserved;
 	unsigned int nr_reserved;
 	void *arch;		/* what arch_learn_text() has found */

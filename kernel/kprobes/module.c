@@ -36,36 +36,6 @@ int kprobe_module_check_text(unsigned long addr)
 	return 0;
 }
 
-#ifdef CONFIG_JUMP_LABEL
-static void module_jump_labels(struct kprobe_text *text, const struct module *mod)
-{
-	text->jumps = mod->jump_entries;
-	text->jumps_stop = mod->jump_entries + mod->num_jump_entries;
-}
-#else
-static void module_jump_labels(struct kprobe_text *text, const struct module *mod) { }
-#endif
-
-#ifdef CONFIG_HAVE_STATIC_CALL_INLINE
-static void module_static_calls(struct kprobe_text *text, const struct module *mod)
-{
-	text->calls = mod->static_call_sites;
-	text->calls_stop = mod->static_call_sites + mod->num_static_call_sites;
-}
-#else
-static void module_static_calls(struct kprobe_text *text, const struct module *mod) { }
-#endif
-
-#ifdef CONFIG_GENERIC_BUG
-static void module_bugs(struct kprobe_text *text, const struct module *mod)
-{
-	text->bugs = mod->bug_table;
-	text->bugs_stop = mod->bug_table + mod->num_bugs;
-}
-#else
-static void module_bugs(struct kprobe_text *text, const struct module *mod) { }
-#endif
-
 static unsigned long module_text_start(const struct module *mod, enum mod_mem_type type)
 {
 	return (unsigned long)mod->mem[type].base;
@@ -115,9 +85,6 @@ static void module_complete_tables(const struct module *mod)
 	/* There may have been no memory for it. */
 	if (!text)
 		return;
-	module_jump_labels(text, mod);
-	module_static_calls(text, mod);
-	module_bugs(text, mod);
 	/* The entries for init text will be trimmed, but stay in memory. */
 	text->fixups = mod->extable;
 	text->fixups_stop = mod->extable + mod->num_exentries;

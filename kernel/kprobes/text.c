@@ -12,6 +12,7 @@
 #include <linux/export.h>
 #include <linux/kernel.h>
 #include <linux/kprobes_tables.h>
+#include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/static_call.h>
@@ -19,6 +20,13 @@
 #include <asm/sections.h>
 
 #include <kunit/visibility.h>
+
+/* @of_module, which is an expression of @text->mod, or @core for the kernel's text */
+#ifdef CONFIG_MODULES
+#define TEXT_TABLE(text, of_module, core)	((text)->mod ? (of_module) : (core))
+#else
+#define TEXT_TABLE(text, of_module, core)	(core)
+#endif
 
 static __maybe_unused void visit_in_text(const struct kprobe_text *text, text_visit_fn visit,
 					 void *data, enum text_table table, unsigned long addr,
@@ -31,9 +39,10 @@ static __maybe_unused void visit_in_text(const struct kprobe_text *text, text_vi
 #ifdef CONFIG_JUMP_LABEL
 static void walk_jump_labels(const struct kprobe_text *text, text_visit_fn visit, void *data)
 {
-	const struct jump_entry *jump = text->mod ? text->jumps : __start___jump_table;
-	const struct jump_entry *stop = text->mod ? text->jumps_stop : __stop___jump_table;
+	const struct jump_entry *jump, *stop;
 
+	jump = TEXT_TABLE(text, text->mod->jump_entries, __start___jump_table);
+	stop = jump + TEXT_TABLE(text, text->mod->num_jump_entries, __stop___jump_table - jump);
 	for (; jump < stop; jump++)
 		visit_in_text(text, visit, data, TEXT_JUMP_LABEL, jump_entry_code(jump),
 			      jump_entry_target(jump));
@@ -49,8 +58,9 @@ static void walk_static_calls(const struct kprobe_text *text, text_visit_fn visi
 {
 	const struct static_call_site *call, *stop;
 
-	call = text->mod ? text->calls : __start_static_call_sites;
-	stop = text->mod ? text->calls_stop : __stop_static_call_sites;
+	call = TEXT_TABLE(text, text->mod->static_call_sites, __start_static_call_sites);
+	stop = call + TEXT_TABLE(text, text->mod->num_static_call_sites,
+				 __stop_static_call_sites - call);
 	for (; call < stop; call++)
 		visit_in_text(text, visit, data, TEXT_STATIC_CALL,
 			      (unsigned long)&call->addr + call->addr, 0);
@@ -76,9 +86,10 @@ static unsigned long bug_insn_addr(const struct bug_entry *bug)
 
 static void walk_bugs(const struct kprobe_text *text, text_visit_fn visit, void *data)
 {
-	const struct bug_entry *bug = text->mod ? text->bugs : __start___bug_table;
-	const struct bug_entry *stop = text->mod ? text->bugs_stop : __stop___bug_table;
+	const struct bug_entry *bug, *stop;
 
+	bug = TEXT_TABLE(text, text->mod->bug_table, __start___bug_table);
+	stop = bug + TEXT_TABLE(text, text->mod->num_bugs, __stop___bug_table - bug);
 	for (; bug < stop; bug++)
 		visit_in_text(text, visit, data, TEXT_BUG, bug_insn_addr(bug), 0);
 }
