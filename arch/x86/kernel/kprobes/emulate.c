@@ -48,24 +48,11 @@
 #endif
 
 /* Offsets of the registers, by their numbers in instructions. */
+#define REG(name)	offsetof(struct pt_regs, name)
 static const u8 emul_reg_offsets[] = {
-	offsetof(struct pt_regs, ax),
-	offsetof(struct pt_regs, cx),
-	offsetof(struct pt_regs, dx),
-	offsetof(struct pt_regs, bx),
-	offsetof(struct pt_regs, sp),
-	offsetof(struct pt_regs, bp),
-	offsetof(struct pt_regs, si),
-	offsetof(struct pt_regs, di),
+	REG(ax), REG(cx), REG(dx), REG(bx), REG(sp), REG(bp), REG(si), REG(di),
 #ifdef CONFIG_X86_64
-	offsetof(struct pt_regs, r8),
-	offsetof(struct pt_regs, r9),
-	offsetof(struct pt_regs, r10),
-	offsetof(struct pt_regs, r11),
-	offsetof(struct pt_regs, r12),
-	offsetof(struct pt_regs, r13),
-	offsetof(struct pt_regs, r14),
-	offsetof(struct pt_regs, r15),
+	REG(r8), REG(r9), REG(r10), REG(r11), REG(r12), REG(r13), REG(r14), REG(r15),
 #else
 	[8 ... 15] = EMUL_NO_REG,	/* on i386 only tests decode them */
 #endif
@@ -113,7 +100,7 @@ static int emul_prepare_operand(struct insn_emulation *emul, const struct insn *
 	}
 
 	if (is_rip_relative(insn))
-		emul->base = offsetof(struct pt_regs, ip);
+		emul->base = REG(ip);
 	else if (X86_MODRM_MOD(modrm) != 0 || base != 5)
 		emul->base = emul_reg_offset(base, X86_REX_B(rex));
 	return 0;
@@ -275,7 +262,7 @@ emul_find_target(const struct insn_emulation *emul, const struct pt_regs *regs,
 {
 	unsigned long addr = emul->disp;
 
-	if (emul->base == offsetof(struct pt_regs, ip))
+	if (emul->base == REG(ip))
 		addr += next;
 	else if (emul->base != EMUL_NO_REG)
 		addr += emul_get_reg(regs, emul->base);
