@@ -156,9 +156,7 @@ kprobe_opcode_t *arch_adjust_kprobe_addr(unsigned long addr, unsigned long offse
 int arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr);
 
 /**
- * alloc_insn_page() - Allocate a page for copied instructions
- *
- * Optional.
+ * alloc_insn_page() - Allocate a page for copied instructions (optional)
  *
  * Return: The page, executable, or NULL.
  */
@@ -178,10 +176,8 @@ void *alloc_insn_page(void);
 int arch_prepare_kprobe(struct kprobe *p);
 
 /**
- * arch_prepare_post_handler() - Prepare what only hits with post handlers need
+ * arch_prepare_post_handler() - Prepare what only hits with post handlers need (optional)
  * @p: The site. A probe with a post handler is about to join it, perhaps not the first.
- *
- * Optional.
  *
  * Return: 0, or an error of arch_prepare_kprobe(): then the probe is refused.
  */
@@ -344,30 +340,24 @@ static inline void free_optinsn_slot(kprobe_opcode_t *slot, int dirty)
 int arch_learn_text(unsigned long addr);
 
 /**
- * arch_forget_text() - Drop what arch_learn_text() found in a text
+ * arch_forget_text() - Drop what arch_learn_text() found in a text (optional)
  * @text: The text of a module, which goes away; or that of the kernel, which is learned again
  *	when that is needed.
- *
- * Optional.
  *
  * Context: Process context, kprobe_mutex held.
  */
 void arch_forget_text(struct kprobe_text *text);
 
 /**
- * alloc_optinsn_page() - Allocate a page for detours
- *
- * Optional.
+ * alloc_optinsn_page() - Allocate a page for detours (optional)
  *
  * Return: The page, executable and within reach of a jump, or NULL.
  */
 void *alloc_optinsn_page(void);
 
 /**
- * free_optinsn_page() - Free a page for detours
+ * free_optinsn_page() - Free a page for detours (optional)
  * @page: The page.
- *
- * Optional.
  *
  * Context: Process context, kprobe_mutex held.
  */
@@ -396,10 +386,8 @@ int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *or
 int arch_prepared_optinsn(struct arch_optimized_insn *optinsn);
 
 /**
- * arch_detour_suits() - Check that a site's detour calls all handlers
+ * arch_detour_suits() - Check that a site's detour calls all handlers (optional)
  * @op: The site.
- *
- * Optional.
  *
  * Context: Process context, kprobe_mutex held.
  * Return: true if it does.

@@ -9,14 +9,10 @@
 #include <linux/mm.h>
 #include <linux/string.h>
 
-/**
- * kprobe_lookup_name() - Find the text of a symbol
- * @name: The symbol, or "module:symbol".
- * @offset: The offset to be probed, for architectures whose functions have several
- *	entry points.
+/*
+ * kprobe_lookup_name() - The address of a symbol, "name" or "module:name", or NULL
  *
- * Context: Any.
- * Return: Its address, or NULL.
+ * The @offset to be probed is for architectures whose functions have several entry points.
  */
 kprobe_opcode_t *__weak kprobe_lookup_name(const char *name, unsigned int offset)
 {
@@ -30,15 +26,12 @@ kprobe_opcode_t *__weak arch_adjust_kprobe_addr(unsigned long addr, unsigned lon
 	return (kprobe_opcode_t *)(addr + offset);
 }
 
-/**
+/*
  * kprobe_resolve() - Find the address that a probe is meant for
- * @p: The probe as its caller gave it.
- * @where: Set to the address.
- * @last: The previous result of a batch; zero at first.
  *
- * Context: Process context. Takes module_mutex, to look up a name.
- * Return: 0; -EINVAL if symbol and address are both given, or neither; -ENOENT
- *	if the symbol does not exist or no symbol covers the address.
+ * @last is the previous result of a batch, zero at first. Returns 0; -EINVAL if symbol and address
+ * are both given, or neither; -ENOENT if the symbol does not exist or no symbol covers the address.
+ * Takes module_mutex, to look up a name.
  */
 int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where,
 		   struct kprobe_address *last)
@@ -70,15 +63,11 @@ int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where,
 	return 0;
 }
 
-/**
- * kprobe_on_func_entry() - Check that an address is a function's entry
- * @addr: The address, or NULL if @sym is given.
- * @sym: The symbol, or NULL if @addr is given.
- * @offset: Offset from there in bytes.
+/*
+ * kprobe_on_func_entry() - Check that an address, @addr or @sym plus @offset, is a function's entry
  *
- * Context: Any.
- * Return: 0 if it is a function's entry; -EINVAL if it is not, or if @addr and @sym
- *	are both given, or neither; -ENOENT if the symbol does not exist.
+ * Returns 0 if it is; -EINVAL if it is not, or if @addr and @sym are both given, or neither;
+ * -ENOENT if the symbol does not exist. Any context.
  */
 int kprobe_on_func_entry(kprobe_opcode_t *addr, const char *sym, unsigned long offset)
 {
@@ -106,14 +95,11 @@ int __weak arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned lo
 	return 0;
 }
 
-/**
- * kprobe_check_place() - Check that a function may be probed
- * @where: The address. KPROBE_FLAG_FTRACE is added to its flags if ftrace owns the
- *	instruction.
- * @cursor: For the checks of a batch.
+/*
+ * kprobe_check_place() - Check that a function may be probed; kprobe_mutex is held
  *
- * Context: Process context with kprobe_mutex held.
- * Return: 0, or -EINVAL or -ENOENT as documented at register_kprobe().
+ * KPROBE_FLAG_FTRACE is added to the flags of @where if ftrace owns the instruction. Returns 0, or
+ * -EINVAL or -ENOENT as documented at register_kprobe().
  */
 int kprobe_check_place(struct kprobe_address *where, struct kprobe_cursor *cursor)
 {
@@ -150,14 +136,12 @@ int kprobe_check_place(struct kprobe_address *where, struct kprobe_cursor *curso
 	return 0;
 }
 
-/**
- * kprobe_check_insn() - Check that an instruction may be probed
- * @where: The address, which kprobe_check_place() has accepted.
- * @cursor: For the checks of a batch. With ascending addresses each function is decoded once.
+/*
+ * kprobe_check_insn() - Check that an instruction, at an accepted place, may be probed
  *
- * Context: Process context with kprobe_mutex, jump_label_lock() and text_mutex
- *	held: no other patching is in progress.
- * Return: 0, or -EINVAL or -EILSEQ as documented at register_kprobe().
+ * With ascending addresses each function of a batch is decoded once. kprobe_mutex and the locks of
+ * kprobe_text_lock() are held: no other patching is in progress. Returns 0, or -EINVAL or -EILSEQ
+ * as documented at register_kprobe().
  */
 int kprobe_check_insn(struct kprobe_address *where, struct kprobe_cursor *cursor)
 {

@@ -21,7 +21,11 @@
 static struct maple_tree blacklist =
 	MTREE_INIT(blacklist, MT_FLAGS_ALLOC_RANGE | MT_FLAGS_USE_RCU);
 
-/* kprobe_add_ksym_blacklist(), but for the part of the function from @lowest on. */
+/*
+ * Exclude the function at @entry, or the part of it from @lowest on, from probing. Returns the
+ * number of bytes from @entry to the function's end, 0 if its end is not known; -ENOENT if no
+ * symbol covers @entry; -ENOMEM.
+ */
 static int blacklist_add_symbol(unsigned long entry, unsigned long lowest)
 {
 	unsigned long size = 0, offset = 0, start, end;
@@ -42,26 +46,16 @@ static int blacklist_add_symbol(unsigned long entry, unsigned long lowest)
 	return err ?: end - entry;
 }
 
-/**
- * kprobe_add_ksym_blacklist() - Exclude a function from probing
- * @entry: An address in the function.
- *
- * Context: Process context. May sleep.
- * Return: The number of bytes from @entry to the function's end, 0 if its end is not
- *	known; -ENOENT if no symbol covers @entry; -ENOMEM.
- */
+/* kprobe_add_ksym_blacklist() - Exclude a function, see blacklist_add_symbol(). May sleep. */
 int kprobe_add_ksym_blacklist(unsigned long entry)
 {
 	return blacklist_add_symbol(entry, 0);
 }
 
-/**
- * kprobe_add_area_blacklist() - Exclude all functions of an area from probing
- * @start: The first address of the area.
- * @end: The address after its last.
+/*
+ * kprobe_add_area_blacklist() - Exclude all functions of an area from probing. May sleep.
  *
- * Context: Process context. May sleep.
- * Return: 0; -ENOENT at an address that is not text; -ENOMEM.
+ * Returns 0; -ENOENT at an address that is not text; -ENOMEM.
  */
 int kprobe_add_area_blacklist(unsigned long start, unsigned long end)
 {
@@ -112,24 +106,16 @@ bool kprobe_blacklist_has_parent(unsigned long addr)
 	return addr && blacklist_contains(addr);
 }
 
-/**
- * within_kprobe_blacklist() - Check an address against the blacklist
- * @addr: The address.
- *
- * Context: Any.
- * Return: true if @addr is in a function that must not be probed.
- */
+/* within_kprobe_blacklist() - True if @addr is in a function that must not be probed */
 bool within_kprobe_blacklist(unsigned long addr)
 {
 	return blacklist_contains(addr) || kprobe_blacklist_has_parent(addr);
 }
 
-/**
- * kprobe_blacklisted_by() - Check an address, but not the function it was split off
- * @addr: The address.
+/*
+ * kprobe_blacklisted_by() - Why @addr must not be probed, for people; or NULL
  *
- * Context: Any.
- * Return: Why @addr must not be probed, for people; or NULL.
+ * The function that the one at @addr was split off is not considered.
  */
 const char *kprobe_blacklisted_by(unsigned long addr)
 {
@@ -173,14 +159,7 @@ void kprobe_blacklist_remove(unsigned long start, unsigned long end)
 	range_tree_clear(&blacklist, start, end);
 }
 
-/**
- * kprobe_blacklist_next() - Find the next range on the blacklist
- * @addr: The address to search from.
- * @end: Set to the address after the range that was found.
- *
- * Context: Any.
- * Return: The start of the first range that ends above @addr, or 0.
- */
+/* kprobe_blacklist_next() - The start of the first blacklisted range that ends above @addr, or 0 */
 unsigned long kprobe_blacklist_next(unsigned long addr, unsigned long *end)
 {
 	MA_STATE(mas, &blacklist, addr, addr);

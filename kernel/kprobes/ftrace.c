@@ -49,11 +49,7 @@ static struct ftrace_ops ipmodify_ops __read_mostly = {
 /* Set when ftrace has shut down: it no longer changes its calls. */
 bool kprobe_ftrace_disabled __read_mostly;
 
-/**
- * kprobe_ftrace_kill() - Stop updating ftrace after it has shut down
- *
- * Context: Any, including a panic.
- */
+/* kprobe_ftrace_kill() - Stop updating ftrace after it has shut down. Any context. */
 void kprobe_ftrace_kill(void)
 {
 	/* Pairs with each READ_ONCE() in this file. Nothing is ordered. */
@@ -94,11 +90,7 @@ bool kprobe_ftrace_needs_rearm(const struct kprobe_site *site)
 	return site_joins_ops(site, &ipmodify_ops);
 }
 
-/**
- * struct site_ips - Addresses for one filter update
- * @count: The number of addresses.
- * @ip: The addresses.
- */
+/* Addresses for one filter update */
 struct site_ips {
 	unsigned int count;
 	unsigned long ip[];
@@ -167,12 +159,10 @@ static void unregister_idle_work(struct work_struct *work)
 
 static DECLARE_DELAYED_WORK(idle_work, unregister_idle_work);
 
-/**
+/*
  * kprobe_ftrace_off() - Say that ftrace no longer calls the handlers of probes
  *
- * Nobody can count the hits that they miss.
- *
- * Context: Process context with the locks of ftrace held.
+ * Nobody can count the hits that they miss. The locks of ftrace are held.
  */
 void kprobe_ftrace_off(void)
 {
@@ -234,12 +224,11 @@ static void sites_set_ops(struct list_head *batch)
 	}
 }
 
-/**
+/*
  * kprobe_ftrace_arm_sites() - Make ftrace call the handlers of sites
- * @batch: Sites of all kinds. Some may be armed and need a claim.
  *
- * Context: Process context, kprobe_mutex held.
- * Return: 0, or -ENOMEM or an error of ftrace with nothing changed.
+ * The batch has sites of all kinds, of which some may be armed and need a claim. Returns 0, or
+ * -ENOMEM or an error of ftrace with nothing changed.
  */
 int kprobe_ftrace_arm_sites(struct list_head *batch)
 {
@@ -265,13 +254,10 @@ int kprobe_ftrace_arm_sites(struct list_head *batch)
 	return 0;
 }
 
-/**
- * kprobe_ftrace_release_claims() - Release claims that are no longer needed
- * @batch: Sites of all kinds.
+/*
+ * kprobe_ftrace_release_claims() - Release claims of a batch that are no longer needed
  *
  * A site that was armed with IPMODIFY excludes rivals until it is disarmed.
- *
- * Context: Process context, kprobe_mutex held.
  */
 void kprobe_ftrace_release_claims(struct list_head *batch)
 {
@@ -295,12 +281,7 @@ static void kprobe_ftrace_disarm(struct list_head *batch, struct ftrace_ops *ops
 	kprobe_ftrace_remove_ips(ops, set);
 }
 
-/**
- * kprobe_ftrace_disarm_sites() - Stop ftrace calling the handlers of sites
- * @batch: Sites of all kinds.
- *
- * Context: Process context, kprobe_mutex held.
- */
+/* kprobe_ftrace_disarm_sites() - Stop ftrace calling the handlers of the sites of a batch */
 void kprobe_ftrace_disarm_sites(struct list_head *batch)
 {
 	struct kprobe_site *site;

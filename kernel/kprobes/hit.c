@@ -29,16 +29,12 @@ static __always_inline bool kprobe_misses(const struct kprobe *p, bool nested)
 	return nested && !(READ_ONCE(p->flags) & KPROBE_FLAG_REENTRANT);
 }
 
-/**
+/*
  * kprobe_pre_handlers() - Call the pre handlers of a site's probes
- * @site: The site that was hit.
- * @regs: The registers at the hit.
  *
- * A probe without KPROBE_FLAG_REENTRANT misses a hit that has interrupted a handler.
- *
- * Context: Any. Preemption is off, and kprobe_running() is @site.
- * Return: Non-zero if a handler has changed the path. The handlers of the probes
- *	after it have not been called.
+ * A probe without KPROBE_FLAG_REENTRANT misses a hit that has interrupted a handler. Preemption
+ * is off, and kprobe_running() is @site. Returns non-zero if a handler has changed the path: then
+ * those of the probes after it have not been called.
  */
 noinstr int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs)
 {
@@ -64,13 +60,10 @@ noinstr int kprobe_pre_handlers(struct kprobe *site, struct pt_regs *regs)
 	return changed;
 }
 
-/**
+/*
  * kprobe_post_handlers() - Call the post handlers of the probes that have not missed the hit
- * @site: The site whose instruction has run.
- * @regs: The registers after the instruction.
- * @flags: 0 at present, and ignored: handlers are passed 0.
  *
- * Context: See kprobe_pre_handlers(). The instruction may have lowered the context level.
+ * The instruction may have lowered the context level. @flags are ignored: handlers are passed 0.
  */
 noinstr void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, unsigned long flags)
 {
@@ -82,12 +75,7 @@ noinstr void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, uns
 			kprobe_call_post_handler(p, regs);
 }
 
-/**
- * kprobes_inc_nmissed_count() - Count a hit that was skipped
- * @p: The site that was hit.
- *
- * Context: Any, also noinstr. Preemption is off.
- */
+/* kprobes_inc_nmissed_count() - Count a hit of a site that was skipped. Any context. */
 noinstr void kprobes_inc_nmissed_count(struct kprobe *p)
 {
 	struct kprobe *probe;
@@ -101,14 +89,12 @@ noinstr void kprobes_inc_nmissed_count(struct kprobe *p)
 			kprobe_count_miss(probe);
 }
 
-/**
- * kprobe_busy_begin() - Prevent handlers from running on this CPU
+/*
+ * kprobe_busy_begin() - Prevent handlers from running on this CPU, unless kprobe_running()
  *
  * For code that must not be interrupted by a probe, or that shares handlers with
  * probes. Until kprobe_busy_end() hits are counted as missed, unless the probe may
- * run in the higher context level in which it is hit.
- *
- * Context: Any, unless kprobe_running(). Returns with preemption off.
+ * run in the higher context level in which it is hit. Returns with preemption off.
  */
 void __kprobes kprobe_busy_begin(void)
 {
@@ -125,24 +111,18 @@ void __kprobes kprobe_busy_begin(void)
 	kcb->kprobe_status = KPROBE_HIT_ACTIVE;
 }
 
-/**
- * kprobe_busy_end() - Let handlers run again on this CPU
- *
- * Context: Any. Preemption is as before kprobe_busy_begin().
- */
+/* kprobe_busy_end() - Let handlers run again on this CPU. Preemption is as before. */
 void __kprobes kprobe_busy_end(void)
 {
 	reset_current_kprobe();
 	preempt_enable_notrace();
 }
 
-/**
- * kprobe_forget_hit() - End the hit whose handler an oops has killed
+/*
+ * kprobe_forget_hit() - End the hit whose handler an oops has killed; the task is to die
  *
  * Else this CPU would handle no hit any more, and pass faults and breakpoints to the
  * handlers of a probe that may have been freed.
- *
- * Context: The task that is to die, in no interrupt.
  */
 void __kprobes kprobe_forget_hit(void)
 {
@@ -150,12 +130,7 @@ void __kprobes kprobe_forget_hit(void)
 	reset_current_kprobe();
 }
 
-/**
- * dump_kprobe() - Print the address and the state of a probe
- * @kp: The probe or site.
- *
- * Context: Any, for a last message before a panic.
- */
+/* dump_kprobe() - Print the address and the state of a probe or site, before a panic */
 void __kprobes dump_kprobe(struct kprobe *kp)
 {
 	pr_err("probe %pS, flags %#x, missed %lu\n", kp->addr, kp->flags, kp->nmissed);

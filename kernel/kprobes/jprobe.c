@@ -10,14 +10,7 @@
 #include <linux/export.h>
 #include <linux/kernel.h>
 
-/**
- * jprobe_entered() - Pre handler of a jumper probe
- * @p: The jumper probe's probe.
- * @regs: The registers at the function's entry.
- *
- * Context: As a pre handler.
- * Return: 0.
- */
+/* jprobe_entered() - Pre handler of a jumper probe */
 int __kprobes jprobe_entered(struct kprobe *p, struct pt_regs *regs)
 {
 	arch_call_jprobe(container_of(p, struct jprobe, kp), regs);

@@ -87,14 +87,7 @@ static noinline int __kprobes kretprobe_enter_uncached(struct kretprobe *rp,
 	return 0;
 }
 
-/**
- * kretprobe_entered() - Pre handler of a return probe
- * @p: The return probe's probe.
- * @regs: The registers at the function's entry.
- *
- * Context: As a pre handler.
- * Return: 0.
- */
+/* kretprobe_entered() - Pre handler of a return probe */
 int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 {
 	struct kretprobe *rp = kretprobe_of(p);
@@ -124,15 +117,11 @@ static __always_inline struct kretprobe_instance *kretprobe_find_call(void *fp)
 	return below;
 }
 
-/**
- * kretprobe_seek_call() - Find the call that is returning
- * @fp: The key that identifies the call.
+/*
+ * kretprobe_seek_call() - Find the newest instance of the call that is returning, by its key @fp
  *
- * Newer calls in the list have been abandoned, as their functions can no longer
- * return. Their instances are recycled.
- *
- * Context: Any. Preemption is off.
- * Return: Its newest instance.
+ * Newer calls in the list have been abandoned, as their functions can no longer return. Their
+ * instances are recycled.
  */
 struct kretprobe_instance *kretprobe_seek_call(void *fp)
 {
@@ -192,29 +181,18 @@ static unsigned long __kprobes kretprobe_finish_call(struct pt_regs *regs, void 
 	return (unsigned long)ret_addr;
 }
 
-/**
- * __kretprobe_trampoline_handler() - Handle a return at a probed trampoline
- * @regs: The registers at the return.
- * @frame_pointer: The key that identifies the call, stored as @fp by
- *	arch_prepare_kretprobe().
+/*
+ * __kretprobe_trampoline_handler() - Handle a return at a trampoline that is itself probed
  *
- * Context: From an architecture's trampoline that is itself probed: preemption is
- *	off and kprobe_running() is the trampoline's site.
- * Return: The address to which the function returns.
+ * @frame_pointer is the key that arch_prepare_kretprobe() has stored as @fp. Preemption is off and
+ * kprobe_running() is the trampoline's site. Returns the address to which the function returns.
  */
 unsigned long __kprobes __kretprobe_trampoline_handler(struct pt_regs *regs, void *frame_pointer)
 {
 	return kretprobe_finish_call(regs, frame_pointer, false);
 }
 
-/**
- * kretprobe_trampoline_handler() - Handle a return at a trampoline of plain code
- * @regs: See __kretprobe_trampoline_handler().
- * @frame_pointer: See __kretprobe_trampoline_handler().
- *
- * Context: From an architecture's trampoline.
- * Return: The address to which the function returns.
- */
+/* kretprobe_trampoline_handler() - The same at a trampoline of plain code */
 unsigned long __kprobes kretprobe_trampoline_handler(struct pt_regs *regs, void *frame_pointer)
 {
 	unsigned long ret_addr;
@@ -242,19 +220,17 @@ static struct llist_node *kretprobe_search_from(struct task_struct *tsk, struct 
 	return NULL;
 }
 
-/**
+/*
  * kretprobe_find_ret_addr() - Find the return address that the trampoline replaced
- * @tsk: The owner of the stack: the current task, or one that is not running.
- * @fp: The key that identifies the call.
- * @cur: The position of the search. NULL at the innermost call of a stack.
+ *
+ * @tsk is the current task, or one that is not running, @fp the key of the call, and @cur the
+ * position of the search, NULL at the innermost call of a stack. Returns the address, which may be
+ * that of another tracer's trampoline; or 0.
  *
  * The task may start to run meanwhile, and change its list without a lock. Then the trace
  * is useless in any case; what matters is that all pointers lead to instances. They are
  * freed only a grace period after they have left the list. If the task does not run, the
  * scheduler has ordered its writes before.
- *
- * Context: Any.
- * Return: The address, which may be that of another tracer's trampoline; or 0.
  */
 unsigned long __kprobes kretprobe_find_ret_addr(struct task_struct *tsk, void *fp,
 						struct llist_node **cur)
@@ -278,11 +254,10 @@ unsigned long __kprobes kretprobe_find_ret_addr(struct task_struct *tsk, void *f
 	return 0;
 }
 
-/**
+/*
  * kprobe_flush_task() - Recycle the instances of a task that returns from no function any more
- * @tsk: The task, which does not run.
  *
- * Context: Any, also an interrupt that has interrupted a handler.
+ * The task does not run. Any context, also an interrupt that has interrupted a handler.
  */
 void __kprobes kprobe_flush_task(struct task_struct *tsk)
 {

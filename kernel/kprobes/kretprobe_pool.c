@@ -162,12 +162,11 @@ static void kretprobe_pool_free(struct kretprobe_pool *pool)
 	kfree(pool);
 }
 
-/**
+/*
  * kretprobe_pool_create() - Allocate the instances of a return probe
- * @rp: The return probe. Its @pool and @cache are set; its @maxactive, too, if there is none.
  *
- * Context: Process context. May sleep.
- * Return: 0, or -ENOMEM, also if @maxactive is too large.
+ * Sets @pool and @cache of @rp, and its @maxactive if there is none. Returns 0, or -ENOMEM, also
+ * if @maxactive is too large.
  */
 int kretprobe_pool_create(struct kretprobe *rp)
 {
@@ -193,12 +192,11 @@ int kretprobe_pool_create(struct kretprobe *rp)
 	return 0;
 }
 
-/**
+/*
  * kretprobe_pool_drop() - Leave the instances of a return probe to the calls in flight
- * @rp: The return probe, whose probe has been unlinked, or that has no instances. Its @pool
- *	is cleared. Handlers that are already running may continue for a grace period.
  *
- * Context: Any.
+ * The probe of @rp has been unlinked, or it has no instances. Handlers that are already running
+ * may continue for a grace period. Any context.
  */
 void kretprobe_pool_drop(struct kretprobe *rp)
 {
@@ -308,13 +306,7 @@ kretprobe_take_from_caches(struct kretprobe_pool *pool)
 	return NULL;
 }
 
-/**
- * kretprobe_take_uncached() - Take an instance that is not in this CPU's cache
- * @pool: The pool to take it from.
- *
- * Context: Any. Preemption is off.
- * Return: The instance, or NULL if all are in use.
- */
+/* kretprobe_take_uncached() - Take an instance that is not in this CPU's cache, or NULL */
 struct kretprobe_instance *kretprobe_take_uncached(struct kretprobe_pool *pool)
 {
 	struct kretprobe_instance *ri = kretprobe_take_from_chunks(pool) ?:
@@ -327,14 +319,11 @@ struct kretprobe_instance *kretprobe_take_uncached(struct kretprobe_pool *pool)
 	return ri;
 }
 
-/**
+/*
  * kretprobe_put_uncached() - Release an instance other than to this CPU's cache
- * @ri: The instance.
  *
  * kretprobe_pool_queue() calls functions that may be return-probed, which may end here again:
  * but once for a pool, when its return probe has gone.
- *
- * Context: Any. Preemption is off.
  */
 void kretprobe_put_uncached(struct kretprobe_instance *ri)
 {

@@ -15,14 +15,7 @@
 #include <linux/kretprobes_hit.h>
 #include <linux/minmax.h>
 
-/**
- * kretprobe_entered() - Pre handler of a return probe
- * @p: The return probe's probe.
- * @regs: The registers at the function's entry.
- *
- * Context: As a pre handler.
- * Return: 0.
- */
+/* kretprobe_entered() - Pre handler of a return probe */
 int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 {
 	struct kretprobe *rp = kretprobe_of(p);
@@ -82,12 +75,11 @@ kretprobe_rethook_handler(struct rethook_node *call, void *data, unsigned long r
 		kprobe_busy_end();
 }
 
-/**
+/*
  * kretprobe_pool_create() - Allocate the instances of a return probe
- * @rp: The return probe. Its @rh is set; its @maxactive, too, if there is none.
  *
- * Context: Process context. May sleep.
- * Return: 0, or -ENOMEM, also if @maxactive is too large.
+ * Sets @rh of @rp, and its @maxactive if there is none. Returns 0, or -ENOMEM, also if @maxactive
+ * is too large.
  */
 int kretprobe_pool_create(struct kretprobe *rp)
 {
@@ -103,12 +95,11 @@ int kretprobe_pool_create(struct kretprobe *rp)
 	return 0;
 }
 
-/**
+/*
  * kretprobe_pool_drop() - Leave the instances of a return probe to the calls in flight
- * @rp: The return probe, whose probe has been unlinked, or that has no instances. Its @rh is
- *	cleared. Handlers that are already running may continue for a grace period.
  *
- * Context: Any in which call_rcu() is allowed.
+ * The probe of @rp has been unlinked, or it has no instances. Handlers that are already running
+ * may continue for a grace period. Any context in which call_rcu() is allowed.
  */
 void kretprobe_pool_drop(struct kretprobe *rp)
 {

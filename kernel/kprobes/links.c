@@ -78,13 +78,7 @@ static __always_inline struct kprobe_site *site_in_list_of(struct kprobe *p)
 	return NULL;
 }
 
-/*
- * kprobe_site_of_probe() - Find the site at which a probe is registered
- * @p: The probe. Its @addr may have changed since it was registered.
- *
- * Context: Process context, kprobe_mutex held.
- * Return: The site, or NULL.
- */
+/* kprobe_site_of_probe() - The site of a probe, whose @addr may have changed since; or NULL */
 struct kprobe_site * __kprobes kprobe_site_of_probe(struct kprobe *p)
 {
 	lockdep_assert_held(&kprobe_mutex);
@@ -113,15 +107,12 @@ static __always_inline void site_set_stale(struct kprobe_site *site)
 	WRITE_ONCE(site->stale, true);
 }
 
-/**
- * kprobe_unlink() - Let no later hit call the handlers of a probe
- * @p: The probe.
+/*
+ * kprobe_unlink() - Let no later hit call the handlers of a probe. Any context.
  *
- * The caller has to pass the site to kprobes_apply(), or to call kprobes_clean_up().
- *
- * Context: Any.
- * Return: Its site; NULL if @p is not registered; -EBUSY if the caller has interrupted the
- *	holder of the lock, which only an NMI is likely to do: nothing has changed.
+ * The caller has to pass the site to kprobes_apply(), or to call kprobes_clean_up(). Returns the
+ * site; NULL if @p is not registered; -EBUSY if the caller has interrupted the holder of the lock,
+ * which only an NMI is likely to do: nothing has changed.
  */
 __kprobes struct kprobe_site *kprobe_unlink(struct kprobe *p)
 {
@@ -144,12 +135,11 @@ __kprobes struct kprobe_site *kprobe_unlink(struct kprobe *p)
 	return site;
 }
 
-/**
- * kprobes_disable_all() - Let no later hit call the handlers of a site's probes
- * @kp: A probe, or the site.
+/*
+ * kprobes_disable_all() - Let no later hit call the handlers of a site's probes. Any context.
  *
- * Context: Any. The caller has to call kprobes_clean_up().
- * Return: false if @kp is not that of a site: then nothing has changed.
+ * The caller has to call kprobes_clean_up(). Returns false if @kp is a probe, and not
+ * that of a site: then nothing has changed.
  */
 bool __kprobes kprobes_disable_all(struct kprobe *kp)
 {

@@ -10,17 +10,15 @@
 #include <linux/module.h>
 #include <linux/notifier.h>
 
-/**
+/*
  * kprobe_module_check_text() - Check that an address is in text of a module that stays
- * @addr: The address.
  *
  * That is text from the notification that the module is coming, when its blacklist is added,
  * to the notification that the module or its init text is going. Outside of that time, it can
  * be freed without a notification.
  *
- * Context: Process context, kprobe_mutex held.
- * Return: 0; -EINVAL if it is in no module's text; -ENOENT if the module is not yet
- *	ready to be probed or is being unloaded, or its init text is about to be freed.
+ * Returns 0; -EINVAL if it is in no module's text; -ENOENT if the module is not yet ready to be
+ * probed or is being unloaded, or its init text is about to be freed.
  */
 int kprobe_module_check_text(unsigned long addr)
 {

@@ -65,14 +65,10 @@ const char *kprobe_refusal_reason(int err, const char *why)
 	}
 }
 
-/**
- * kprobe_refusals_add() - Keep a refused registration for debugfs
- * @p: The probe, as its caller gave it, or NULL.
- * @err: The error.
- * @why: The reason, a string that is never freed, or NULL if @err says it.
+/*
+ * kprobe_refusals_add() - Keep a refused registration for debugfs; returns @err. Any context.
  *
- * Context: Any.
- * Return: @err.
+ * @p is as its caller gave it, or NULL. @why is never freed, or NULL if @err says it.
  */
 int kprobe_refusals_add(const struct kprobe *p, int err, const char *why)
 {

@@ -43,14 +43,11 @@ static int kprobes_cpu_starts(unsigned int cpu)
 	return 0;
 }
 
-/**
- * kprobe_queue_irq_work() - Queue irq_work that a hit asks for
- * @work: The work, of kprobes_clean_up_later() or kretprobe_pools_look().
+/*
+ * kprobe_queue_irq_work() - Queue irq_work that a hit asks for. Any context.
  *
  * Not on a CPU that is not online: its interrupt would be lost, and the CPU would never run
  * irq_work again. kprobes_do_work_of() makes up for it.
- *
- * Context: Any.
  */
 void __kprobes kprobe_queue_irq_work(struct irq_work *work)
 {
@@ -86,15 +83,14 @@ static void kprobes_wait_for_unwatched_cpus(void)
 	smp_mb();	/* its handlers are over before their probes are freed */
 }
 
-/**
+/*
  * kprobes_must_not_wait() - Check for a caller that must not change probes
  *
  * Registration takes mutexes, and waits for handlers, for readers of RCU and for other
  * CPUs. The task that a handler or an interrupt has interrupted may hold the mutexes.
  *
- * Context: Any.
- * Return: true in a handler, and in an interrupt in one; where preemption or interrupts
- *	are off, and in a reader of RCU, as far as the configuration lets the kernel know.
+ * Returns true in a handler, and in an interrupt in one; where preemption or interrupts are off,
+ * and in a reader of RCU, as far as the configuration lets the kernel know.
  */
 bool kprobes_must_not_wait(void)
 {
@@ -107,14 +103,12 @@ bool kprobes_must_not_wait(void)
 	return kprobe_running();
 }
 
-/**
+/*
  * kprobes_wait_for_handlers() - Wait until all running handlers have returned
  *
- * An expedited grace period interrupts busy CPUs, but so did the text patching before
- * it, and callers that attach thousands of probes one by one need its speed.
- *
- * Context: Process context, no lock of kprobes held. On return no handler of a probe that
- *	was unlinked, or disabled, before the call is running.
+ * On return no handler of a probe that was unlinked, or disabled, before the call is running. No
+ * lock of kprobes is held. An expedited grace period interrupts busy CPUs, but so did the text
+ * patching before it, and callers that attach thousands of probes one by one need its speed.
  */
 void kprobes_wait_for_handlers(void)
 {
@@ -122,11 +116,11 @@ void kprobes_wait_for_handlers(void)
 	kprobes_wait_for_unwatched_cpus();
 }
 
-/**
+/*
  * kprobes_wait_for_tasks() - Wait for tasks in slots, detours and displaced text
  *
- * Context: Process context, no lock held. On return no task is in a slot, a detour or
- *	displaced text that it could reach before the call and no hit reaches any more.
+ * On return no task is in one that it could reach before the call and no hit reaches any more. No
+ * lock is held.
  */
 void kprobes_wait_for_tasks(void)
 {

@@ -84,13 +84,11 @@ static bool is_fred_landing_pad(const struct insn *insn)
 	       is_endbr((u32 *)insn->kaddr);
 }
 
-/**
+/*
  * kprobe_boost_ip() - Find where a hit continues that needs neither a trap nor emulation
- * @p: The probe, whose instruction is not in a detour.
  *
- * Context: Any.
- * Return: The copy of the instruction, or where it leads to if it does nothing or always
- *	jumps to the same address; NULL if it must be stepped or emulated.
+ * That is the copy of the instruction, which is not in a detour, or where it leads to if it does
+ * nothing or always jumps to the same address; NULL if it must be stepped or emulated.
  */
 kprobe_opcode_t *kprobe_boost_ip(const struct kprobe *p)
 {

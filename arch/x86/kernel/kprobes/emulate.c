@@ -147,13 +147,10 @@ static int emul_prepare_branch(struct insn_emulation *emul, const struct insn *i
 	}
 }
 
-/**
+/*
  * kprobe_prepare_emulation() - Describe an instruction for kprobe_emulate_insn()
- * @emul: The description to fill.
- * @insn: The decoded instruction.
  *
- * Context: Any.
- * Return: 0, or -EILSEQ if the instruction cannot be emulated.
+ * Returns 0, or -EILSEQ if it cannot be emulated.
  */
 int kprobe_prepare_emulation(struct insn_emulation *emul, const struct insn *insn)
 {
@@ -230,11 +227,9 @@ fault:
 	return loaded;
 }
 
-/**
- * kprobe_is_emulation_fault() - Check if kprobe_emulate_insn() has caused the current fault
- *
- * Context: The exception.
- * Return: true if so; false if something that interrupted kprobe_emulate_insn() caused it.
+/*
+ * kprobe_is_emulation_fault() - True if kprobe_emulate_insn() has caused the current fault, and not
+ * something that interrupted it
  */
 bool __kprobes kprobe_is_emulation_fault(void)
 {
@@ -354,21 +349,16 @@ static __always_inline bool emulate_rare_op(const struct insn_emulation *emul,
 	}
 }
 
-/**
+/*
  * kprobe_emulate_insn() - Apply the effect of an instruction without executing it
- * @emul: Its description, from kprobe_prepare_emulation().
- * @regs: The registers, with @regs->ip at the instruction. On return registers and
- *	  memory are as after the instruction.
  *
- * A branch to a target from a register or from memory fails if that memory cannot be
- * read or the target is no kernel address: the IRET to an address that is not
- * canonical would fault in the entry code. The caller executes a copy instead, which
- * raises the fault that belongs to the instruction.
+ * @regs->ip is at the instruction. On return registers and memory are as after it. There must be
+ * room for a push below @regs->sp. Nothing out of line is called.
  *
- * Context: Any with preemption off, including the breakpoint handler: this calls
- *	    nothing out of line. There must be room for a push below @regs->sp.
- * Return: true; false if it failed with nothing changed, which only happens if
- *	   emulation_can_fail().
+ * Returns false with nothing changed, if emulation_can_fail(), for a branch to a target from a
+ * register or from memory if that memory cannot be read or the target is no kernel address: the
+ * IRET to an address that is not canonical would fault in the entry code. The caller executes a
+ * copy instead, which raises the fault that belongs to the instruction.
  */
 noinstr bool kprobe_emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs)
 {

@@ -24,13 +24,11 @@ static unsigned long kprobe_slot_original_ip(const struct kprobe *owner, unsigne
 	return (unsigned long)owner->addr + (ip - copy < ainsn->size ? 0 : ainsn->size);
 }
 
-/**
+/*
  * kprobe_original_ip() - Map an address in any slot to the text
- * @ip: The address.
  *
- * Context: Any in which RCU is watching.
- * Return: The address of the displaced instruction if @ip is in its copy, of the next one if
- *	it is after the copy in the slot; @ip if it is in no slot.
+ * Returns the address of the displaced instruction if @ip is in its copy, of the next one if it is
+ * after the copy in the slot; @ip if it is in no slot. Any context in which RCU is watching.
  */
 unsigned long kprobe_original_ip(unsigned long ip)
 {
@@ -140,15 +138,12 @@ static bool __kprobes is_fault_handled(struct pt_regs *regs, int trapnr)
 	       !kprobe_is_emulation_fault() && kprobe_call_fault_handlers(running, regs, trapnr);
 }
 
-/**
+/*
  * kprobe_fixup_fault() - Call the fault handlers, if it is a fault of a probe
- * @regs: The registers at the fault. If it was in a slot, @ip is set to the
- *	instruction's own address and the interrupt flag to its value there.
- * @trapnr: The number of the exception.
  *
- * Context: Any exception that the kernel has not resolved by itself.
- * Return: true if a fault handler has handled the fault: execution continues at
- *	@regs->ip.
+ * If the fault was in a slot, @regs->ip is set to the instruction's own address and the interrupt
+ * flag to its value there. For any exception that the kernel has not resolved by itself. Returns
+ * true if a fault handler has handled the fault: execution continues at @regs->ip.
  */
 bool __kprobes kprobe_fixup_fault(struct pt_regs *regs, int trapnr)
 {
@@ -162,16 +157,11 @@ bool __kprobes kprobe_fixup_fault(struct pt_regs *regs, int trapnr)
 	return true;
 }
 
-/**
- * kprobe_fault_handler() - Move a fault during a hit from a slot to the instruction
- * @regs: The registers at the fault.
- * @trapnr: The number of the exception.
+/*
+ * kprobe_fault_handler() - Move a fault during a hit from a slot to the instruction; returns 0
  *
  * A fault in a handler stays the handler's. kprobe_fixup_fault() calls the fault
  * handlers, if the kernel cannot resolve the fault by itself.
- *
- * Context: The exception, with preemption off.
- * Return: 0: the caller handles the fault.
  */
 int __kprobes kprobe_fault_handler(struct pt_regs *regs, int trapnr)
 {

@@ -289,14 +289,11 @@ static noinline noinstr void kprobe_complete_copy_unwatched(struct pt_regs *regs
 	ct_nmi_exit();
 }
 
-/**
- * kprobe_copy_done() - Call the post handlers after a copied instruction
- * @regs: The registers after it, but for @ip and the interrupt flag.
+/*
+ * kprobe_copy_done() - Call the post handlers after a copied instruction, for kprobe_post_stub
  *
- * kprobe_post_stub calls this. Handlers must find the context of the breakpoint in
- * which the pre handlers ran, at a fraction of its cost.
- *
- * Context: That of the probed code, with interrupts off.
+ * The registers are those after it, but for @ip and the interrupt flag. Handlers must find the
+ * context of the breakpoint in which the pre handlers ran, at a fraction of its cost.
  */
 noinstr void kprobe_copy_done(struct pt_regs *regs)
 {

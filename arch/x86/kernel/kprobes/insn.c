@@ -204,14 +204,10 @@ static char insn_class_by_opcode(const struct insn *insn)
 	return class == 'g' ? opcode_group_class(insn) : class;
 }
 
-/**
- * kprobe_insn_class() - Classify an instruction
- * @insn: The instruction, decoded as far as insn_get_modrm() does.
+/*
+ * kprobe_insn_class() - The enum insn_class of an instruction that is decoded up to its ModRM byte
  *
  * Prefixes that forbid to probe it are not considered, see kprobe_analyse_insn().
- *
- * Context: Any. Pure.
- * Return: An enum insn_class.
  */
 char kprobe_insn_class(const struct insn *insn)
 {
@@ -282,13 +278,11 @@ static bool is_refused_form(const struct insn *insn)
 	return is_rex2_insn(insn) && (insn->attr & INAT_NO_REX2);
 }
 
-/**
- * kprobe_analyse_insn() - Determine how to run an instruction
- * @insn: The completely decoded instruction. STI is refused unless the buffer also
- *	  has the bytes of the next instruction up to its ModRM byte, or three.
+/*
+ * kprobe_analyse_insn() - Determine how to run an instruction without post handlers
  *
- * Context: Any. Pure: the result depends only on the bytes in the buffer.
- * Return: How to run it without post handlers.
+ * STI is refused unless the buffer also has the bytes of the next instruction up to its ModRM byte,
+ * or three. The result depends only on the bytes in the buffer.
  */
 enum insn_run kprobe_analyse_insn(const struct insn *insn)
 {
@@ -335,19 +329,14 @@ static bool is_cfi_check(const struct cfi_check *check, const u8 *code)
 	return true;
 }
 
-/**
- * kprobe_cfi_check_size() - Recognise a check of an indirect call's target
- * @code: The address of an instruction, or of a copy of the text from there on.
- * @len: The number of bytes at @code.
+/*
+ * kprobe_cfi_check_size() - The size of a check of an indirect call's target at @code, or 0
  *
  * No instruction of a check can be probed: the handler of a failed check decodes
  * them, and a disabled check has data between them. Callers that walk through the
  * instructions of a function call this at each and skip as many bytes as it returns.
  * It does not recognise what precedes a function, after the symbol __cfi_*. With
  * FineIBT the check is there, and most callers have none.
- *
- * Context: Any.
- * Return: The size of the check in bytes, or 0 if there is none.
  */
 size_t kprobe_cfi_check_size(const u8 *code, size_t len)
 {
@@ -361,16 +350,11 @@ size_t kprobe_cfi_check_size(const u8 *code, size_t len)
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_cfi_check_size);
 
-/**
- * kprobe_is_static_call_tramp() - Recognise the trampoline of a static call
- * @code: The address of an instruction, or of a copy of the text from there on.
- * @len: The number of bytes at @code.
+/*
+ * kprobe_is_static_call_tramp() - True if the trampoline of a static call is at @code
  *
  * The static call code patches the first instruction, a jump or a return, and
  * accepts no other one there. A signature follows it.
- *
- * Context: Any.
- * Return: true if it is a trampoline.
  */
 bool kprobe_is_static_call_tramp(const u8 *code, size_t len)
 {

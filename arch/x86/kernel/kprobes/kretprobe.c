@@ -100,14 +100,11 @@ static __always_inline bool kretprobe_handle_usual_return(struct pt_regs *regs,
 	return true;
 }
 
-/**
- * kretprobe_returned() - Handle the return of a return-probed function
- * @regs: The registers, without @ip, and with @sp too low. The stack slot after them
- *	gets the original return address.
+/*
+ * kretprobe_returned() - Handle the return of a return-probed function, for __kretprobe_trampoline
  *
- * __kretprobe_trampoline calls this.
- *
- * Context: That of the function.
+ * The registers are without @ip, and with @sp too low. The stack slot after them gets the original
+ * return address.
  */
 noinstr void kretprobe_returned(struct pt_regs *regs)
 {

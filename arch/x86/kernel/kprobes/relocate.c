@@ -41,21 +41,16 @@ static int relocate_operand(u8 *buf, const struct insn *insn, long distance)
 	return insn->length;
 }
 
-/**
+/*
  * kprobe_relocate_insn() - Copy an instruction so that it does the same at another address
- * @buf: Destination of the copy. Must not overlap the bytes that @insn was decoded
- *	 from; unchanged on error.
- * @insn: The instruction, decoded from bytes that may themselves be a copy.
- * @from: The address at which the instruction is executed.
- * @to: The address at which the copy will be executed.
  *
- * The copy of an indirect call pushes the address after the copy: the caller must
- * let execution continue correctly there.
+ * The instruction, decoded from bytes that may themselves be a copy, is executed at @from, and the
+ * copy in @buf will be at @to. The copy of an indirect call pushes the address after the copy: the
+ * caller must let execution continue correctly there.
  *
- * Context: Any.
- * Return: The length of the copy in bytes; -EILSEQ if the instruction depends on its
- *	   address other than by a rip-relative operand; -ERANGE if that operand is
- *	   too far from @to.
+ * Returns the length of the copy in bytes; or with @buf unchanged, -EILSEQ if the instruction
+ * depends on its address other than by a rip-relative operand; -ERANGE if that operand is too far
+ * from @to.
  */
 int kprobe_relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
 			 unsigned long to)
@@ -126,15 +121,12 @@ static bool can_be_displaced(const struct insn *insn)
 	}
 }
 
-/**
- * kprobe_displaced_needs_place() - Check if moving an instruction would undo a mitigation
- * @insn: The instruction.
- * @its: Indirect branches are only allowed in the upper half of a cache line; others
- *	 were replaced by jumps to thunks, see MITIGATION_ITS.
- * @lfence: An LFENCE precedes each indirect branch and must stay there.
+/*
+ * kprobe_displaced_needs_place() - True if moving an instruction would undo a mitigation
  *
- * Context: Any. Pure: the result depends only on the arguments.
- * Return: true if the instruction must stay at its address.
+ * @its: Indirect branches are only allowed in the upper half of a cache line; others were replaced
+ * by jumps to thunks, see MITIGATION_ITS. @lfence: An LFENCE precedes each indirect branch and must
+ * stay there.
  */
 bool kprobe_displaced_needs_place(const struct insn *insn, bool its, bool lfence)
 {
@@ -151,22 +143,18 @@ bool kprobe_displaced_needs_place(const struct insn *insn, bool its, bool lfence
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_displaced_needs_place);
 
-/**
- * kprobe_displaced_size() - Compute how many bytes a jump displaces
- * @code: A copy of the text from the address of the jump on.
- * @len: Number of bytes in @code, up to the end of the function.
- * @jump_size: The size of the jump in bytes, JMP32_INSN_SIZE or JMP8_INSN_SIZE.
- * @its: See kprobe_displaced_needs_place().
- * @lfence: See kprobe_displaced_needs_place().
+/*
+ * kprobe_displaced_size() - Compute how many bytes a jump of @jump_size bytes displaces
+ *
+ * @code is a copy of the text from the address of the jump on, of @len bytes, up to the end of the
+ * function. For @its and @lfence see kprobe_displaced_needs_place().
  *
  * A jump displaces whole instructions, at least as long as the jump. One that always
  * jumps or returns is the last: the bytes after it may be anything, but the jump may
  * need the room. The caller must make sure that nothing else branches there.
  *
- * Context: Any. Pure: the result depends only on the arguments.
- * Return: The size in bytes, from @jump_size to DISPLACED_MAX; -EILSEQ if one of
- *	   the instructions cannot be displaced; -EPERM if one must stay where it is;
- *	   -ENODATA if the bytes end before that is known.
+ * Returns the size, at most DISPLACED_MAX; -EILSEQ if one of the instructions cannot be displaced;
+ * -EPERM if one must stay where it is; -ENODATA if the bytes end before that is known.
  */
 int kprobe_displaced_size(const u8 *code, size_t len, unsigned int jump_size, bool its, bool lfence)
 {
@@ -273,20 +261,15 @@ static int relocate_call(u8 *buf, const struct insn *insn, unsigned long from,
 	return push + len;
 }
 
-/**
+/*
  * kprobe_relocate_displaced() - Copy a displaced instruction into a detour
- * @buf: Destination of the copy, at most DISPLACED_INSN_COPY_MAX bytes. Must not
- *	 overlap the bytes that @insn was decoded from; unchanged on error.
- * @insn: The instruction, which kprobe_displaced_size() has accepted.
- * @from: The address at which the instruction is executed.
- * @to: The address at which the copy will be executed.
  *
- * Unlike kprobe_relocate_insn() this copies branches, too. The copy of a call pushes the
- * address after the original, so the callee does not return to the copy.
+ * kprobe_displaced_size() has accepted it. Unlike kprobe_relocate_insn() this copies branches, too.
+ * The copy of a call pushes the address after the original, so the callee does not return to the
+ * copy.
  *
- * Context: Any.
- * Return: The length of the copy in bytes, which does not depend on the addresses;
- *	   -ERANGE if what the instruction refers to is too far from @to.
+ * Returns the length of the copy, which does not depend on the addresses and is at most
+ * DISPLACED_INSN_COPY_MAX; -ERANGE if what the instruction refers to is too far from @to.
  */
 int kprobe_relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
 			      unsigned long to)

@@ -140,16 +140,12 @@ static bool insn_never_falls_through(const struct insn *insn)
 	return is_jump_class(class) || class == INSN_JMP_FAR || class == INSN_STOP;
 }
 
-/**
- * kprobe_insn_is_padding() - Check if an instruction is padding that execution does not reach
- * @insn: An instruction. No branch leads to it.
- * @after_jump: In: whether the instruction before it is padding, an unconditional jump or a
- *		return. Out: whether that holds for the next instruction.
+/*
+ * kprobe_insn_is_padding() - True if an instruction is padding that execution does not reach
  *
- * After a UD2 execution may continue: WARN() consists of one.
- *
- * Context: Any. Pure.
- * Return: true if @insn is padding.
+ * No branch leads to it. *@after_jump says if the instruction before it is padding, an
+ * unconditional jump or a return, and is updated for the next one. After a UD2 execution may
+ * continue: WARN() consists of one.
  */
 bool kprobe_insn_is_padding(const struct insn *insn, bool *after_jump)
 {
@@ -226,19 +222,15 @@ static bool is_int3_padding(const u8 *code, size_t len)
 	return code[0] == INT3_INSN_OPCODE && !memchr_inv(code, INT3_INSN_OPCODE, len);
 }
 
-/**
+/*
  * kprobe_scan_branches() - Add the branch targets of a function to a map
- * @map: The map to add to.
- * @code: A copy of the function's bytes, from its symbol to the next one.
- * @len: The number of bytes.
- * @addr: The address at which the bytes are executed; it is added, too.
- * @is_thunk: Returns true if a jump to an address is a jump to a register's content.
+ *
+ * @code is a copy of the function's bytes, from its symbol to the next one, which are executed at
+ * @addr. @is_thunk() is true if a jump to an address is a jump to a register's content.
  *
  * All of the function is added if it has an indirect jump that may not be a tail call, or a
  * byte at which no instruction starts. After such a byte decoding continues at the next one,
  * to find targets in other functions.
- *
- * Context: Any. Pure: reads only @code, writes only @map.
  */
 void kprobe_scan_branches(const struct branch_map *map, const u8 *code, size_t len,
 			  unsigned long addr, bool (*is_thunk)(unsigned long addr))

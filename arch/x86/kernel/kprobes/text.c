@@ -97,14 +97,7 @@ static void restore_original_text(u8 *code, unsigned long addr, unsigned int len
 	}
 }
 
-/**
- * kprobe_read_text() - Copy the text without probes
- * @buf: Destination of the copy.
- * @addr: Address of the text, mapped for @len bytes.
- * @len: Number of bytes.
- *
- * Context: kprobe_mutex and text_mutex held.
- */
+/* kprobe_read_text() - Copy the text without probes; kprobe_mutex and text_mutex are held */
 void kprobe_read_text(u8 *buf, unsigned long addr, unsigned int len)
 {
 	lockdep_assert_held(&text_mutex);
@@ -112,15 +105,12 @@ void kprobe_read_text(u8 *buf, unsigned long addr, unsigned int len)
 	restore_original_text(buf, addr, len);
 }
 
-/**
+/*
  * kprobe_decode_insn() - Decode an instruction of the text without probes
- * @insn: The result, which refers to @code.
- * @code: Buffer of ORIGINAL_CODE_SIZE bytes for a copy of the text.
- * @addr: Address of the instruction.
  *
- * Context: kprobe_mutex and text_mutex held.
- * Return: 0, or -EILSEQ if the text cannot be read, is no instruction, or is a breakpoint of
- *	kgdb, which hides an instruction of unknown length.
+ * @insn will refer to @code, a buffer of ORIGINAL_CODE_SIZE bytes. kprobe_mutex and text_mutex are
+ * held. Returns 0, or -EILSEQ if the text cannot be read, is no instruction, or is a breakpoint of
+ * kgdb, which hides an instruction of unknown length.
  */
 int kprobe_decode_insn(struct insn *insn, u8 *code, unsigned long addr)
 {
@@ -181,18 +171,14 @@ kprobe_opcode_t *arch_adjust_kprobe_addr(unsigned long addr, unsigned long offse
 	return (kprobe_opcode_t *)(addr + (*on_func_entry ? entry : offset));
 }
 
-/**
+/*
  * kprobe_write_text() - Write text that no CPU executes meanwhile, or one byte, and tell perf
- * @addr: Where to.
- * @code: The new text.
- * @len: Its length.
- * @old_len: The length of the old text: @len, at most JMP32_INSN_SIZE; or 0 if this is a
- *	new slot. free_insn_slot() tells perf when that is free again.
+ *
+ * @old_len is the length of the old text: @len, at most JMP32_INSN_SIZE; or 0 if this is a new
+ * slot. free_insn_slot() tells perf when that is free again.
  *
  * All changes of the text are made here, but for the jumps of sites, which
  * smp_text_poke_batch_finish() writes: a decoder of what CPUs have executed needs each of them.
- *
- * Context: Process; text_mutex is held.
  */
 void kprobe_write_text(void *addr, const void *code, unsigned int len, unsigned int old_len)
 {

@@ -119,20 +119,16 @@ static bool is_hit_of_detour(const struct pt_regs *regs, unsigned long hit)
 	       get_kprobe((void *)hit);
 }
 
-/**
+/*
  * kprobe_unwind_ip() - Find the address whose unwind data describes the stack
- * @ip: An address that the unwinder has found.
- * @regs: The registers that contain @ip, or NULL.
- * @sp: The stack pointer at @ip. At the start and the end of a detour, and at the start of
- *	the stub for post handlers, it is set to that of the probed code.
+ *
+ * @regs contain @ip, or are NULL. At the start and the end of a detour, and at the start of the
+ * stub for post handlers, @sp is set to that of the probed code.
  *
  * Slots have no unwind data; those of the probed instruction apply, also at a relay. Pre
  * handlers see @regs->ip after the breakpoint, perhaps at the next instruction already,
  * while the stack is as before the probed one. Registers saved by a detour have that @ip
  * for as long as they exist, unless a handler has changed the path.
- *
- * Context: Any in which RCU is watching.
- * Return: The address to look up.
  */
 unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 			       unsigned long *sp)
