@@ -171,12 +171,17 @@ void kprobe_ftrace_off(void)
 		pr_warn("kernel.ftrace_enabled is 0: probes at functions' entries are not hit until it is 1 again\n");
 }
 
-static int kprobe_ftrace_add_ips(struct ftrace_ops *ops, struct site_ips *set)
+/* Let @ops call the handlers of the sites that are to join it. On failure it does not. */
+static int kprobe_ftrace_join(struct list_head *batch, struct ftrace_ops *ops)
 {
+	struct site_ips *set __free(kvfree) =
+		kprobe_ftrace_collect_ips(batch, ops, GFP_KERNEL, site_joins_ops);
 	unsigned long anchor =
 		(unsigned long)dereference_kernel_function_descriptor(kprobe_ftrace_anchor);
 	int err = 0;
 
+	if (!set)
+		return -ENOMEM;
 	if (!set->count)
 		return 0;
 	if (!is_registered(ops))
@@ -192,9 +197,16 @@ static int kprobe_ftrace_add_ips(struct ftrace_ops *ops, struct site_ips *set)
 	return err;
 }
 
-/* Only an ftrace that has shut down refuses that: the filter has the anchor, too. */
-static void kprobe_ftrace_remove_ips(struct ftrace_ops *ops, struct site_ips *set)
+/*
+ * Let @ops no longer call the handlers of the sites that @leaves. Only an ftrace that has shut
+ * down refuses that: the filter has the anchor, too.
+ */
+static void kprobe_ftrace_leave(struct list_head *batch, struct ftrace_ops *ops,
+				bool (*leaves)(const struct kprobe_site *site,
+					       const struct ftrace_ops *ops))
 {
+	struct site_ips *set __free(kvfree) =
+		kprobe_ftrace_collect_ips(batch, ops, GFP_KERNEL | __GFP_NOFAIL, leaves);
 	unsigned int *count = ops_count(ops);
 	int err;
 
@@ -232,26 +244,18 @@ static void sites_set_ops(struct list_head *batch)
  */
 int kprobe_ftrace_arm_sites(struct list_head *batch)
 {
-	struct site_ips *plain_in __free(kvfree) =
-		kprobe_ftrace_collect_ips(batch, &plain_ops, GFP_KERNEL, site_joins_ops);
-	struct site_ips *ipmodify_in __free(kvfree) =
-		kprobe_ftrace_collect_ips(batch, &ipmodify_ops, GFP_KERNEL, site_joins_ops);
 	int err;
 
 	lockdep_assert_held(&kprobe_mutex);
-	if (!plain_in || !ipmodify_in)
-		return -ENOMEM;
-
-	err = kprobe_ftrace_add_ips(&plain_ops, plain_in);
+	err = kprobe_ftrace_join(batch, &plain_ops);
 	if (err)
 		return err;
-	err = kprobe_ftrace_add_ips(&ipmodify_ops, ipmodify_in);
-	if (err) {
-		kprobe_ftrace_remove_ips(&plain_ops, plain_in);
-		return err;
-	}
-	sites_set_ops(batch);
-	return 0;
+	err = kprobe_ftrace_join(batch, &ipmodify_ops);
+	if (err)
+		kprobe_ftrace_leave(batch, &plain_ops, site_joins_ops);
+	else
+		sites_set_ops(batch);
+	return err;
 }
 
 /*
@@ -261,24 +265,13 @@ int kprobe_ftrace_arm_sites(struct list_head *batch)
  */
 void kprobe_ftrace_release_claims(struct list_head *batch)
 {
-	struct site_ips *set __free(kvfree) =
-		kprobe_ftrace_collect_ips(batch, &ipmodify_ops, GFP_KERNEL | __GFP_NOFAIL,
-					  site_leaves_ops);
 	struct kprobe_site *site;
 
 	lockdep_assert_held(&kprobe_mutex);
-	kprobe_ftrace_remove_ips(&ipmodify_ops, set);
+	kprobe_ftrace_leave(batch, &ipmodify_ops, site_leaves_ops);
 	list_for_each_entry(site, batch, batch)
 		if (site_leaves_ops(site, &ipmodify_ops))
 			site->claimed = false;
-}
-
-static void kprobe_ftrace_disarm(struct list_head *batch, struct ftrace_ops *ops)
-{
-	struct site_ips *set __free(kvfree) =
-		kprobe_ftrace_collect_ips(batch, ops, GFP_KERNEL | __GFP_NOFAIL, site_has_ops);
-
-	kprobe_ftrace_remove_ips(ops, set);
 }
 
 /* kprobe_ftrace_disarm_sites() - Stop ftrace calling the handlers of the sites of a batch */
@@ -287,8 +280,8 @@ void kprobe_ftrace_disarm_sites(struct list_head *batch)
 	struct kprobe_site *site;
 
 	lockdep_assert_held(&kprobe_mutex);
-	kprobe_ftrace_disarm(batch, &plain_ops);
-	kprobe_ftrace_disarm(batch, &ipmodify_ops);
+	kprobe_ftrace_leave(batch, &plain_ops, site_has_ops);
+	kprobe_ftrace_leave(batch, &ipmodify_ops, site_has_ops);
 	list_for_each_entry(site, batch, batch) {
 		WRITE_ONCE(site->ops, NULL);
 		site->claimed = false;
