@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Sites, how a hit finds that of its address, and calls of its handlers
+ * Sites, how a hit finds that of its address, calls of its handlers, and misses
  *
  * The functions call no function that could be probed, except handlers.
  */
@@ -243,6 +243,30 @@ static __always_inline struct kprobe *kprobe_called(struct kprobe *site, bool ne
 static __always_inline bool kprobe_has_post(struct kprobe *site, bool nested)
 {
 	return kprobe_called(site, nested)->post_handler;
+}
+
+static __always_inline void kprobe_count_miss(struct kprobe *p)
+{
+	/* Several CPUs may miss a hit at once, and each miss must be counted. */
+	BUILD_BUG_ON(sizeof(p->nmissed) != sizeof(atomic_long_t));
+	raw_atomic_long_inc((atomic_long_t *)&p->nmissed);
+}
+
+/* What kprobe_running() returns while kprobe_busy_begin() is in effect. */
+extern struct kprobe kprobe_busy_probe;
+
+/* kprobe_count_skipped() - Count a hit of a site at which no handler is called */
+static __always_inline void kprobe_count_skipped(struct kprobe *site)
+{
+	struct kprobe *p;
+
+	if (kprobe_running() != &kprobe_busy_probe)
+		kprobe_count_miss(site);
+	else
+		raw_atomic_inc(&site_of(site)->missed_busy);
+	list_for_each_entry_lockless(p, &site->list, list)
+		if (!kprobe_disabled(p))
+			kprobe_count_miss(p);
 }
 
 void kprobes_clean_up_later(void);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Dispatch of hits: handlers and misses
+ * Dispatch of hits: the handlers of several probes
  *
  * The functions that run at a hit take no lock, allocate nothing and call no function
  * that could be probed, except handlers.
@@ -11,17 +11,9 @@
 
 DEFINE_PER_CPU(unsigned int, kprobe_context);
 
-/* What kprobe_running() returns while kprobe_busy_begin() is in effect. */
-static struct kprobe kprobe_busy_probe = {
+struct kprobe kprobe_busy_probe = {
 	.addr = (kprobe_opcode_t *)&kprobe_busy_probe,
 };
-
-static __always_inline void kprobe_count_miss(struct kprobe *p)
-{
-	/* Several CPUs may miss a hit at once, and each miss must be counted. */
-	BUILD_BUG_ON(sizeof(p->nmissed) != sizeof(atomic_long_t));
-	raw_atomic_long_inc((atomic_long_t *)&p->nmissed);
-}
 
 /* A hit that is @nested in another one is for probes that have opted in. */
 static __always_inline bool kprobe_misses(const struct kprobe *p, bool nested)
@@ -75,18 +67,10 @@ noinstr void kprobe_post_handlers(struct kprobe *site, struct pt_regs *regs, uns
 			kprobe_call_post_handler(p, regs);
 }
 
-/* kprobes_inc_nmissed_count() - Count a hit of a site that was skipped. Any context. */
+/* kprobes_inc_nmissed_count() - kprobe_count_skipped() for other back ends. Any context. */
 noinstr void kprobes_inc_nmissed_count(struct kprobe *p)
 {
-	struct kprobe *probe;
-
-	if (kprobe_running() != &kprobe_busy_probe)
-		kprobe_count_miss(p);
-	else
-		raw_atomic_inc(&site_of(p)->missed_busy);
-	list_for_each_entry_lockless(probe, &p->list, list)
-		if (!kprobe_disabled(probe))
-			kprobe_count_miss(probe);
+	kprobe_count_skipped(p);
 }
 
 /*

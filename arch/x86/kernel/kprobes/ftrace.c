@@ -54,7 +54,7 @@ static noinstr void kprobe_ftrace_nested_hit(struct kprobe *kp, struct pt_regs *
 	if (kprobe_hit_from_above())
 		kprobe_ftrace_handle_hit(kp, regs, true);
 	else
-		kprobes_inc_nmissed_count(kp);
+		kprobe_count_skipped(kp);
 }
 
 /*

@@ -256,7 +256,7 @@ static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs 
 static noinstr void kprobe_skip_hit(struct kprobe *kp, struct pt_regs *regs)
 {
 	regs->ip = (unsigned long)kp->addr;	/* an NMI unwinds from there */
-	kprobes_inc_nmissed_count(kp);
+	kprobe_count_skipped(kp);
 	if (kprobe_run_without_trap(kp, regs, true))
 		return;
 	kprobe_save_hit();

@@ -92,7 +92,7 @@ int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
 	int changed;
 
 	if (!kprobe_hit_from_above()) {
-		kprobes_inc_nmissed_count(kp);
+		kprobe_count_skipped(kp);
 		changed = detour_has_post(detour_of(kp));
 		if (changed) {
 			detour_clear_mark(regs);
