@@ -65,29 +65,27 @@ DEFINE_SEQ_ATTRIBUTE(kprobe_sites);
 
 /* list: a line for each probe, in address order */
 
-static char kprobe_type(const struct kprobe *p)
-{
-	if (is_return_probe(p))
-		return 'r';
-	return is_jprobe(p) ? 'j' : 'k';
-}
-
-/* The function of the probe's owner that is called at a hit. */
-static void *kprobe_owners_handler(struct kprobe *p)
-{
-	if (is_return_probe(p))
-		return kretprobe_of(p)->handler ?: kretprobe_of(p)->entry_handler;
-	if (is_jprobe(p))
-		return container_of(p, struct jprobe, kp)->entry;
-	return (void *)READ_ONCE(p->pre_handler) ?: (void *)READ_ONCE(p->post_handler);
-}
-
 /* What is printed of a probe, without the lock that keeps its owner from freeing it */
 struct kprobe_shown {
 	char type;
 	u32 flags;
-	void *handler;
+	void *handler;		/* the owner's function that is called at a hit */
 };
+
+static struct kprobe_shown kprobe_shown_of(struct kprobe *p)
+{
+	void *pre = READ_ONCE(p->pre_handler), *post = READ_ONCE(p->post_handler);
+	struct kprobe_shown shown = { 'k', p->flags, pre ?: post };
+
+	if (is_return_probe(p)) {
+		shown.type = 'r';
+		shown.handler = kretprobe_of(p)->handler ?: kretprobe_of(p)->entry_handler;
+	} else if (is_jprobe(p)) {
+		shown.type = 'j';
+		shown.handler = container_of(p, struct jprobe, kp)->entry;
+	}
+	return shown;
+}
 
 /* Copy what is printed of a site's probe @n. Returns false if there are not so many. */
 static bool kprobe_copy_shown(struct kprobe_shown *shown, const struct kprobe_site *site,
@@ -99,9 +97,7 @@ static bool kprobe_copy_shown(struct kprobe_shown *shown, const struct kprobe_si
 	list_for_each_entry(p, &site->kp.list, list) {
 		if (n--)
 			continue;
-		shown->type = kprobe_type(p);
-		shown->flags = p->flags;
-		shown->handler = kprobe_owners_handler(p);
+		*shown = kprobe_shown_of(p);
 		return true;
 	}
 	return false;

@@ -40,12 +40,6 @@ int __kprobes kretprobe_entered(struct kprobe *p, struct pt_regs *regs)
 	return 0;
 }
 
-/* The pre handler of a probed trampoline runs the return handlers: it does not count. */
-static bool kprobe_handler_is_running(struct kprobe *running)
-{
-	return running && !arch_trampoline_kprobe(running);
-}
-
 /*
  * Call the return handler. rethook calls this with preemption off, which keeps the
  * return probe from being freed.
@@ -60,7 +54,8 @@ kretprobe_rethook_handler(struct rethook_node *call, void *data, unsigned long r
 
 	if (!handler)
 		return;
-	if (unlikely(kprobe_handler_is_running(outer))) {
+	/* The pre handler of a probed trampoline runs the return handlers: it does not count. */
+	if (unlikely(outer && !arch_trampoline_kprobe(outer))) {
 		kretprobe_count_miss(rp);
 		return;
 	}

@@ -94,11 +94,6 @@ static bool is_sp_relative(const struct insn *insn)
 	return insn->sib.nbytes && X86_SIB_BASE(insn->sib.bytes[0]) == 4;
 }
 
-static unsigned int call_push_size(const struct insn *insn)
-{
-	return PUSH_SIZE - !insn->x86_64;
-}
-
 /*
  * No task may sleep and no CPU may idle in a detour. An ENDBR must stay: with IBT, an
  * indirect branch must find it at its target.
@@ -244,7 +239,7 @@ static int relocate_call(u8 *buf, const struct insn *insn, unsigned long from,
 			 unsigned long to)
 {
 	long address = from + insn->length;
-	unsigned int push = call_push_size(insn);
+	unsigned int push = PUSH_SIZE - !insn->x86_64;
 	int len;
 
 	if (address != (s32)address)
