@@ -101,6 +101,17 @@ static void arming_fails(struct kunit *test)
 	EXPECT_CALL(test, TRACED, "acAC");
 }
 
+/* The probe that could be armed is not armed either: kpt_end_test() finds no call. */
+static void arming_fails_for_one_of_two(struct kunit *test)
+{
+	struct kprobe *both[] = { kpt_probe('a', OTHER_TRACED->symbol),
+				  kpt_post_probe('b', TRACED->symbol) };
+
+	kpt_block_arming(test, TRACED);
+	KUNIT_EXPECT_EQ(test, register_kprobes(both, ARRAY_SIZE(both)), -EBUSY);
+	kpt_unblock_arming(test);
+}
+
 static void only_post_handlers_exclude_ipmodify_ops(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TRACED->symbol);
@@ -175,6 +186,7 @@ static void knob_arms_what_can_be_armed(struct kunit *test)
 
 static struct kunit_case kprobes_arming_cases[] = {
 	KUNIT_CASE(arming_fails),
+	KUNIT_CASE(arming_fails_for_one_of_two),
 	KUNIT_CASE(only_post_handlers_exclude_ipmodify_ops),
 	KUNIT_CASE(ipmodify_ops_is_allowed_where_a_probe_was),
 	KUNIT_CASE(knob_arms_what_can_be_armed),

@@ -408,6 +408,12 @@ static int on_break(struct kprobe *kp, struct pt_regs *regs)
 	return 1;
 }
 
+static int decline_break(struct kprobe *kp, struct pt_regs *regs)
+{
+	kpt_note('n');
+	return 0;
+}
+
 static void break_handler_handles_breakpoints_of_handlers(struct kunit *test)
 {
 	const struct place *place = test->param_value;
@@ -419,6 +425,25 @@ static void break_handler_handles_breakpoints_of_handlers(struct kunit *test)
 	EXPECT_CALL(test, place, "ai+");
 	wait_for_kprobe_optimizer();
 	EXPECT_CALL(test, place, "ai+");
+}
+
+/* The newest one is asked first, also about the breakpoint of another one's handler. */
+static void break_handlers_are_asked_up_to_one_that_handles(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kprobe *a = kpt_probe('a', place->symbol);
+	struct kprobe *b = kpt_probe('b', place->symbol);
+	struct kprobe *c = kpt_probe('c', place->symbol);
+
+	kpt_test_probe('a')->act = act_breakpoint;
+	a->break_handler = on_break;
+	c->break_handler = decline_break;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, c);
+	EXPECT_CALL(test, place, "cbani+");
+	wait_for_kprobe_optimizer();
+	EXPECT_CALL(test, place, "cbani+");
 }
 
 static struct kunit_case kprobes_x86_fault_handlers_cases[] = {
@@ -433,6 +458,7 @@ static struct kunit_case kprobes_x86_fault_handlers_cases[] = {
 	KUNIT_CASE(fault_in_an_interrupt_of_a_handler_is_fixed_up),
 	KUNIT_CASE_PARAM(fault_handler_of_a_return_probe_is_called, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(break_handler_handles_breakpoints_of_handlers, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(break_handlers_are_asked_up_to_one_that_handles, kpt_place_gen_params),
 	{ }
 };
 
