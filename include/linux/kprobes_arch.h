@@ -196,18 +196,14 @@ int arch_prepare_post_handler(struct kprobe *p);
 int arch_trampoline_kprobe(struct kprobe *p);
 
 /**
- * arch_arm_kprobe() - Write the breakpoint
+ * arch_arm_kprobe() - Write the breakpoint; arch_sync_kprobes() follows a batch of calls
  * @p: The site, which hits on other CPUs can find already.
- *
- * arch_sync_kprobes() follows a batch of calls.
  */
 void arch_arm_kprobe(struct kprobe *p);
 
 /**
- * arch_disarm_kprobe() - Restore the text in place of the breakpoint
+ * arch_disarm_kprobe() - Restore the text in place of the breakpoint; see arch_arm_kprobe()
  * @p: The site. Hits can still be in progress, and find it until they end.
- *
- * arch_sync_kprobes() follows a batch of calls.
  */
 void arch_disarm_kprobe(struct kprobe *p);
 
@@ -442,7 +438,7 @@ void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_li
  * arch_remove_optimized_kprobe() - Free a site's detour, if it has one
  * @op: The site. No task is in the detour any more.
  *
- * Context: Process context, kprobe_mutex held. The site may have had no detour.
+ * Context: Process context, kprobe_mutex held.
  */
 void arch_remove_optimized_kprobe(struct optimized_kprobe *op);
 
