@@ -7,7 +7,8 @@
  * its change and calls kprobes_apply_removal(), which arms nothing.
  *
  * A batch takes one update of each ftrace_ops and one synchronisation of all CPUs for
- * breakpoints, regardless of the number of sites.
+ * breakpoints, regardless of the number of sites; but for disarming, which takes a few
+ * synchronisations for SITES_AT_A_TIME sites.
  */
 #include "internal.h"
 
@@ -94,17 +95,29 @@ static void sites_set_state(struct list_head *batch, enum kprobe_site_state stat
 			kprobe_site_set_state(site, state);
 }
 
-/* Restore the text at sites. All are armed, and some may have a jump. */
+/*
+ * Restore the text at sites. All are armed, and some may have a jump. A few at a time: hits of
+ * those that patching itself runs into stay cheap until their turn, and then end; and nobody
+ * else who patches text has to wait for all.
+ */
 static void disarm_sites(struct list_head *batch)
 {
 	struct kprobe_site *site;
+	LIST_HEAD(disarmed);
+	LIST_HEAD(some);
 
 	if (list_empty(batch))
 		return;
-	kprobe_unoptimize(batch, true);
 	kprobe_ftrace_disarm_sites(batch);
-	sites_patch_breakpoints(batch, arch_disarm_kprobe, SITE_DISARMED);
-	sites_set_state(batch, SITE_DISARMED);
+	while (!list_empty(batch)) {
+		for (unsigned int n = 0; n < SITES_AT_A_TIME && !list_empty(batch); n++)
+			list_move_tail(batch->next, &some);
+		kprobe_unoptimize(&some, true);
+		sites_patch_breakpoints(&some, arch_disarm_kprobe, SITE_DISARMED);
+		sites_set_state(&some, SITE_DISARMED);
+		list_splice_tail_init(&some, &disarmed);
+	}
+	list_splice(&disarmed, batch);
 	list_for_each_entry(site, batch, batch)
 		kprobe_optimizer_retry_near(site);
 }
