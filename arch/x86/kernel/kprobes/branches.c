@@ -271,8 +271,16 @@ static unsigned long text_symbol_end(const struct text_index *index, unsigned lo
 	return min(end, addr - offset + size);
 }
 
+/* The size of a symbol without the INT3s at its end: there may be two million. */
+static unsigned long text_used_size(unsigned long start, unsigned long end)
+{
+	while (end > start && *(u8 *)(end - 1) == INT3_INSN_OPCODE)
+		end--;
+	return end - start;
+}
+
 /* Bytes of text read at a time, unless a function is longer. */
-#define LEARN_SIZE	SZ_64K
+#define LEARN_SIZE	SZ_16K
 
 static int text_index_learn_code(struct text_index *index)
 {
@@ -282,16 +290,17 @@ static int text_index_learn_code(struct text_index *index)
 	if (start == end)
 		return 0;
 	next = text_symbol_end(index, start);
-	len = min(end - start, max(next - start, LEARN_SIZE));
+	len = min(end - start, max(text_used_size(start, next), LEARN_SIZE));
 	code = kvmalloc(len, LEARN_GFP);
 	if (!code)
 		return -ENOMEM;
 	scoped_guard(mutex, &text_mutex)
 		kprobe_read_text(code, start, len);
 
-	for (; index->next < end && next <= start + len; next = text_symbol_end(index, next)) {
+	for (; index->next < end && (next <= start + len || index->next == start);
+	     next = text_symbol_end(index, next)) {
 		kprobe_scan_branches(&index->map, code + (index->next - start),
-				     next - index->next, index->next,
+				     min(next, start + len) - index->next, index->next,
 				     is_indirect_thunk);
 		cond_resched();
 		index->next = next;

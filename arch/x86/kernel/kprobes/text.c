@@ -53,6 +53,9 @@ static void restore_text_at(u8 *code, unsigned int len, int pos, unsigned long a
 	unsigned int size = INT3_INSN_SIZE;
 	const u8 *original;
 
+	/* A relay is a jump. */
+	if (!kp && pos >= 0 && code[pos] == INT3_INSN_OPCODE)
+		return;
 	original = jump_replaced(kp, addr + pos, &size);
 	if (!original && kp)
 		original = &kp->opcode;
