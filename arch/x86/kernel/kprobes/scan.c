@@ -133,10 +133,8 @@ static bool is_tail_call(long frame, const struct insn *insn)
 }
 
 /* True if only a branch from elsewhere can reach the next instruction. */
-static bool insn_never_falls_through(const struct insn *insn)
+static bool insn_never_falls_through(char class)
 {
-	char class = kprobe_insn_class(insn);
-
 	return is_jump_class(class) || class == INSN_JMP_FAR || class == INSN_STOP;
 }
 
@@ -149,11 +147,12 @@ static bool insn_never_falls_through(const struct insn *insn)
  */
 bool kprobe_insn_is_padding(const struct insn *insn, bool *after_jump)
 {
+	char class = kprobe_insn_class(insn);
 	u16 opcode = insn_opcode(insn);
 
-	if (opcode == INT3_INSN_OPCODE || kprobe_insn_class(insn) == INSN_NOP)
+	if (opcode == INT3_INSN_OPCODE || class == INSN_NOP)
 		return *after_jump;
-	*after_jump = opcode != OPCODE_UD2 && insn_never_falls_through(insn);
+	*after_jump = opcode != OPCODE_UD2 && insn_never_falls_through(class);
 	return false;
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_insn_is_padding);
@@ -176,12 +175,11 @@ static void branch_map_add_operands(const struct branch_map *map, const struct i
 
 /* Add the targets of an instruction. Returns true if some of them are unknown. */
 static bool branch_map_add_insn(const struct branch_map *map, long frame,
-				const struct insn *insn, unsigned long addr,
+				const struct insn *insn, char class, unsigned long addr,
 				bool (*is_thunk)(unsigned long addr))
 {
 	unsigned long end = addr + insn->length;
 	unsigned long target = end + insn->immediate.value;
-	char class = kprobe_insn_class(insn);
 	bool indirect = class == INSN_JMP_INDIRECT || class == INSN_JMP_FAR;
 	bool call = is_call_class(class) || class == INSN_CALL_FAR;
 
@@ -239,6 +237,7 @@ void kprobe_scan_branches(const struct branch_map *map, const u8 *code, size_t l
 	struct insn insn;
 	size_t pos, data;
 	long frame = 0;
+	char class;
 
 	branch_map_add(map, addr);
 	for (pos = 0; pos < len && !is_int3_padding(code + pos, len - pos);
@@ -256,9 +255,10 @@ void kprobe_scan_branches(const struct branch_map *map, const u8 *code, size_t l
 			insn.length = 1;
 			continue;
 		}
-		opaque |= branch_map_add_insn(map, frame, &insn, addr + pos, is_thunk);
+		class = kprobe_insn_class(&insn);
+		opaque |= branch_map_add_insn(map, frame, &insn, class, addr + pos, is_thunk);
 		frame = frame_after_insn(frame, &insn);
-		after_jump = insn_never_falls_through(&insn);
+		after_jump = insn_never_falls_through(class);
 		if (!after_jump)
 			continue;
 		insn.length += thunk_filler_size(&insn, code + pos + insn.length,
