@@ -108,6 +108,27 @@ void kprobe_read_text(u8 *buf, unsigned long addr, unsigned int len)
 	restore_original_text(buf, addr, len);
 }
 
+/* kprobe_read_text(), returns how many bytes of the text can be read. */
+static unsigned int read_mapped_text(u8 *code, unsigned long addr, unsigned int len)
+{
+	if (copy_from_kernel_nofault(code, (void *)addr, len)) {
+		/* The mapping may end before. */
+		len = min_t(unsigned int, len, PAGE_SIZE - offset_in_page(addr));
+		if (copy_from_kernel_nofault(code, (void *)addr, len))
+			return 0;
+	}
+	restore_original_text(code, addr, len);
+	return len;
+}
+
+/* Decode the instruction at @addr, from a copy of @len bytes. */
+static int decode_copy(struct insn *insn, const u8 *code, unsigned int len, unsigned long addr)
+{
+	if (!len || (code[0] == INT3_INSN_OPCODE && has_kgdb_breakpoint(addr, INT3_INSN_SIZE)))
+		return -EILSEQ;
+	return insn_decode(insn, code, len, INSN_MODE_KERN) ? -EILSEQ : 0;
+}
+
 /*
  * kprobe_decode_insn() - Decode an instruction of the text without probes
  *
@@ -117,18 +138,7 @@ void kprobe_read_text(u8 *buf, unsigned long addr, unsigned int len)
  */
 int kprobe_decode_insn(struct insn *insn, u8 *code, unsigned long addr)
 {
-	unsigned int len = ORIGINAL_CODE_SIZE;
-
-	if (copy_from_kernel_nofault(code, (void *)addr, len)) {
-		/* The mapping may end before. */
-		len = min_t(unsigned int, len, PAGE_SIZE - offset_in_page(addr));
-		if (copy_from_kernel_nofault(code, (void *)addr, len))
-			return -EILSEQ;
-	}
-	restore_original_text(code, addr, len);
-	if (code[0] == INT3_INSN_OPCODE && has_kgdb_breakpoint(addr, INT3_INSN_SIZE))
-		return -EILSEQ;
-	return insn_decode(insn, code, len, INSN_MODE_KERN) ? -EILSEQ : 0;
+	return decode_copy(insn, code, read_mapped_text(code, addr, ORIGINAL_CODE_SIZE), addr);
 }
 
 /* The number of bytes from @insn on that must not be probed, or 0. */
@@ -143,15 +153,21 @@ static unsigned int reserved_text_size(const struct insn *insn)
 
 int arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr)
 {
-	unsigned int reserved, padding = 0;
-	u8 code[ORIGINAL_CODE_SIZE];
+	unsigned int reserved, padding = 0, len = 0, offset = 0;
+	u8 code[16 * MAX_INSN_SIZE];
 	struct insn insn;
 
 	lockdep_assert_held(&text_mutex);
-	while (*pos <= addr) {
-		if (kprobe_decode_insn(&insn, code, *pos))
+	for (; *pos <= addr; offset += *pos - *before) {
+		/* Many at a time: reading one by itself costs half as much as decoding it. */
+		if (offset + MAX_INSN_SIZE > len) {
+			len = min(addr - *pos + MAX_INSN_SIZE, sizeof(code));
+			len = read_mapped_text(code, *pos, len);
+			offset = 0;
+		}
+		if (decode_copy(&insn, code + offset, len - offset, *pos))
 			return -EILSEQ;
-		padding = code[0] == INT3_INSN_OPCODE ? padding + 1 : 0;
+		padding = code[offset] == INT3_INSN_OPCODE ? padding + 1 : 0;
 		if (padding > MAX_PADDING)
 			return -EILSEQ;
 		reserved = reserved_text_size(&insn);
