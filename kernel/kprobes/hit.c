@@ -111,6 +111,8 @@ void __kprobes kprobe_busy_end(void)
 void __kprobes kprobe_forget_hit(void)
 {
 	guard(preempt_notrace)();
+	*get_kprobe_ctlblk() = (struct kprobe_ctlblk){ };
+	barrier();	/* a hit before the next line is inside of the one that ends */
 	reset_current_kprobe();
 }
 

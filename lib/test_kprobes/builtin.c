@@ -167,6 +167,7 @@ static int die_in_a_hit(void *site)
 	complete(&dying);
 	preempt_disable();
 	raw_cpu_write(current_kprobe, site);
+	get_kprobe_ctlblk()->kprobe_status = KPROBE_REENTER;
 	make_task_dead(SIGKILL);
 }
 
@@ -187,6 +188,7 @@ static void oops_ends_its_hit(struct kunit *test)
 		kthread_stop_put(task);
 	}
 	KUNIT_EXPECT_NULL(test, raw_cpu_read(current_kprobe));
+	KUNIT_EXPECT_NE(test, raw_cpu_read(kprobe_ctlblk.kprobe_status), KPROBE_REENTER);
 	EXPECT_CALL(test, TARGET, "a");
 	reset_current_kprobe();
 	migrate_enable();

@@ -93,6 +93,8 @@ struct kprobe_ctlblk {
 	struct pt_regs *regs;
 	unsigned long kprobe_status;	/* KPROBE_REENTER while a copy runs for a skipped hit */
 	unsigned long saved_flags;	/* the interrupt flag to restore after the copy has run */
+	/* preempt_count() of the running fault handler and KPROBE_CONTEXT_SET, or 0 */
+	unsigned int fault_context;
 	unsigned int depth;		/* the number of entries in @outer */
 	/*
 	 * The hits that the current one has interrupted, outermost first. One hit and one that

@@ -65,9 +65,6 @@ static void __kprobes move_slot_fault_to_text(struct pt_regs *regs)
 	regs->ip = kprobe_slot_original_ip(owner, regs->ip);
 }
 
-/* preempt_count() of the running fault handler and KPROBE_CONTEXT_SET, or 0. */
-static DEFINE_PER_CPU(unsigned int, fault_context);
-
 /*
  * Call the fault handlers of @kp, a site or a return probe's, until one handles the fault. They
  * run as a hit does.
@@ -75,7 +72,7 @@ static DEFINE_PER_CPU(unsigned int, fault_context);
 static bool __kprobes kprobe_call_fault_handlers(struct kprobe *kp, struct pt_regs *regs,
 						 int trapnr)
 {
-	unsigned int outer = raw_cpu_read(fault_context);
+	unsigned int outer = raw_cpu_read(kprobe_ctlblk.fault_context);
 	bool outermost = !kprobe_running(), handled = false;
 	kprobe_fault_handler_t handler;
 	struct kprobe *p = NULL;
@@ -83,7 +80,7 @@ static bool __kprobes kprobe_call_fault_handlers(struct kprobe *kp, struct pt_re
 	/* A fault that a fault handler has caused gets no other one. */
 	if (kprobe_is_in_context(outer))
 		return false;
-	raw_cpu_write(fault_context, preempt_count() | KPROBE_CONTEXT_SET);
+	raw_cpu_write(kprobe_ctlblk.fault_context, preempt_count() | KPROBE_CONTEXT_SET);
 	if (outermost)
 		kprobe_begin_hit(kp, POST_HANDLERS_REGS, false);
 	while (!handled && (p = kprobe_next_of_hit(kp, p))) {
@@ -92,7 +89,7 @@ static bool __kprobes kprobe_call_fault_handlers(struct kprobe *kp, struct pt_re
 	}
 	if (outermost)
 		kprobe_end_hit(false);
-	raw_cpu_write(fault_context, outer);
+	raw_cpu_write(kprobe_ctlblk.fault_context, outer);
 	return handled;
 }
 
