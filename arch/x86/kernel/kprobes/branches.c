@@ -271,7 +271,10 @@ static unsigned long text_symbol_end(const struct text_index *index, unsigned lo
 	return min(end, addr - offset + size);
 }
 
-/* The size of a symbol without the INT3s at its end: there may be two million. */
+/*
+ * The size of a symbol without the INT3s at its end: there may be two million. Some may be of
+ * its last instruction, or probes.
+ */
 static unsigned long text_used_size(unsigned long start, unsigned long end)
 {
 	while (end > start && *(u8 *)(end - 1) == INT3_INSN_OPCODE)
@@ -290,7 +293,7 @@ static int text_index_learn_code(struct text_index *index)
 	if (start == end)
 		return 0;
 	next = text_symbol_end(index, start);
-	len = min(end - start, max(text_used_size(start, next), LEARN_SIZE));
+	len = min(end - start, max(text_used_size(start, next) + MAX_INSN_SIZE, LEARN_SIZE));
 	code = kvmalloc(len, LEARN_GFP);
 	if (!code)
 		return -ENOMEM;

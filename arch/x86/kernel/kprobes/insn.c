@@ -318,6 +318,9 @@ static const struct cfi_check {
 	{ 11, { 0x41, 0x3b, 0x43, 0xf5, 0x2e, 0x4d, 0x8d, 0x5b, 0xf0, 0x75, 0xfd } },
 };
 
+/* arch_seek_insn() has as many bytes of each instruction. */
+static_assert(ARRAY_SIZE(cfi_checks[0].code) <= MAX_INSN_SIZE);
+
 static bool is_cfi_check(const struct cfi_check *check, const u8 *code)
 {
 	size_t i;
