@@ -444,6 +444,8 @@ static void break_handlers_are_asked_up_to_one_that_handles(struct kunit *test)
 	EXPECT_CALL(test, place, "cbani+");
 	wait_for_kprobe_optimizer();
 	EXPECT_CALL(test, place, "cbani+");
+	KUNIT_EXPECT_EQ(test, disable_kprobe(c), 0);
+	EXPECT_CALL(test, place, "bai+");
 }
 
 static struct kunit_case kprobes_x86_fault_handlers_cases[] = {
