@@ -22,7 +22,7 @@ static __always_inline void kretprobe_count_miss(struct kretprobe *rp)
 
 #ifndef CONFIG_KRETPROBE_ON_RETHOOK
 
-/* All of these are called from a hit. RCU is watching. */
+/* For a hit, or for kprobe_flush_task(). RCU is watching, and preemption is off. */
 __kprobes struct kretprobe_instance *kretprobe_take_uncached(struct kretprobe_pool *pool);
 __kprobes void kretprobe_put_uncached(struct kretprobe_instance *ri);
 __kprobes struct kretprobe_instance *kretprobe_seek_call(void *fp);

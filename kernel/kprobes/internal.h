@@ -60,7 +60,10 @@ static inline void range_tree_clear(struct maple_tree *tree, unsigned long start
 		mtree_store_range(tree, start, end - 1, NULL, GFP_KERNEL | __GFP_NOFAIL);
 }
 
-/* Background work changes at most SITES_AT_A_TIME sites before it lets kprobe_mutex go. */
+/*
+ * Background work changes at most so many sites before it lets kprobe_mutex go, and whoever
+ * disarms sites before it lets text_mutex go.
+ */
 #define SITES_AT_A_TIME	128
 
 /* Units of a slot. An architecture may store more than an instruction there. */

@@ -267,6 +267,7 @@ void __kprobes kprobe_flush_task(struct task_struct *tsk)
 	if (!node)
 		return;
 	WRITE_ONCE(tsk->kretprobe_instances.first, NULL);
+	/* Also the reader of a pool's @rp that kretprobe_pool_drop() waits for. */
 	guard(preempt_notrace)();
 	llist_for_each_entry_safe(ri, next, node, llist)
 		kretprobe_put(ri, kretprobe_if_registered(ri));

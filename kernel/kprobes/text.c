@@ -99,7 +99,7 @@ static void walk_bugs(const struct kprobe_text *text, text_visit_fn visit, void 
 
 /**
  * kprobe_text_walk_tables() - Visit all instructions of a text that its tables list
- * @text: The text.
+ * @text: The text, which is complete.
  * @visit: Called for each instruction that is in the text, with its table, its address, and the
  *	target of a jump label, also while it is a NOP. The tables also list instructions of
  *	init text, which may have been freed.

@@ -353,7 +353,7 @@ static __always_inline bool emulate_rare_op(const struct insn_emulation *emul,
  * kprobe_emulate_insn() - Apply the effect of an instruction without executing it
  *
  * @regs->ip is at the instruction. On return registers and memory are as after it. There must be
- * room for a push below @regs->sp. Nothing out of line is called.
+ * room for a push below @regs->sp. Preemption is off. Nothing out of line is called.
  *
  * Returns false with nothing changed, if emulation_can_fail(), for a branch to a target from a
  * register or from memory if that memory cannot be read or the target is no kernel address: the
