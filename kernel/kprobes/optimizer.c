@@ -231,8 +231,7 @@ static bool optimizer_start_some(struct list_head *todo, struct list_head *waiti
 			list_del_init(&site->op.list);
 			continue;
 		}
-		/* Each takes 0.2 ms on average, and up to 5 ms. */
-		err = n++ < SITES_AT_A_TIME / 8 ? site_prepare_detour(site) : TEXT_UNKNOWN;
+		err = n++ < SITES_AT_A_TIME ? site_prepare_detour(site) : TEXT_UNKNOWN;
 		if (err == TEXT_UNKNOWN)
 			break;
 		site_set_unfit(site, err);
