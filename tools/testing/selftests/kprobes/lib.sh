@@ -215,12 +215,12 @@ optimizer_is_at_rest() {
 	[ "$(read_stat sites_optimizing)/$(read_stat no_jump_pending)" = 0/0 ]
 }
 
-# The number of jumps after the optimiser has finished. Opening the list waits for ten
+# The number of jumps after the optimiser has finished. Reading the list waits for ten
 # seconds, which is too short on one CPU or a slow host, or if a probe is hit all the time.
 count_optimized_at_rest() {
 	for _ in $(seq 30); do
 		! optimizer_is_at_rest || break
-		: <$kprobes/list
+		head -n 1 $kprobes/list >/dev/null
 	done
 	count_optimized
 }
