@@ -45,8 +45,8 @@ static int relocate_operand(u8 *buf, const struct insn *insn, long distance)
  * kprobe_relocate_insn() - Copy an instruction so that it does the same at another address
  *
  * The instruction, decoded from bytes that may themselves be a copy, is executed at @from, and the
- * copy in @buf, which must not overlap them, will be at @to. The copy of an indirect call pushes the address after the copy: the
- * caller must let execution continue correctly there.
+ * copy in @buf, which must not overlap them, will be at @to. The copy of an indirect call pushes
+ * the address after the copy: the caller must let execution continue correctly there.
  *
  * Returns the length of the copy in bytes; or with @buf unchanged, -EILSEQ if the instruction
  * depends on its address other than by a rip-relative operand; -ERANGE if that operand is too far
@@ -148,8 +148,8 @@ EXPORT_SYMBOL_IF_KUNIT(kprobe_displaced_needs_place);
  * jumps or returns is the last: the bytes after it may be anything, but the jump may
  * need the room. The caller must make sure that nothing else branches there.
  *
- * Returns the size, from @jump_size to DISPLACED_MAX; -EILSEQ if one of the instructions cannot be displaced;
- * -EPERM if one must stay where it is; -ENODATA if the bytes end before that is known.
+ * Returns the size, from @jump_size to DISPLACED_MAX; -EILSEQ if one of the instructions cannot be
+ * displaced; -EPERM if one must stay where it is; -ENODATA if the bytes end before that is known.
  */
 int kprobe_displaced_size(const u8 *code, size_t len, unsigned int jump_size, bool its, bool lfence)
 {
