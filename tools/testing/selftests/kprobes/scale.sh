@@ -58,7 +58,8 @@ memory_is_freed() {
 # Print how many bytes so many probes take, if nearly all have jumps.
 memory_of() {	# NUMBER
 	without=$(kernel_memory_at_rest)
-	run_scale attach "$1" && cat $kprobes/list >/dev/null || return
+	run_scale attach "$1" || return
+	count_optimized_at_rest >/dev/null
 	echo $((($(kernel_memory_at_rest) - without) * 1024))
 	run_scale detach && all_sites_are_freed
 }
