@@ -41,10 +41,11 @@ count_rounds() {
 }
 
 # Run a command while all jumps are removed and written again at least three times.
-# Opening the list waits for the optimiser.
+# Reading the list waits for the optimiser.
 run_while_switching() {	# COMMAND
 	: >"$output.rounds"
-	while echo 0 >$knob && sleep 0.05 && echo 1 >$knob && : <$kprobes/list && sleep 0.1; do
+	while echo 0 >$knob && sleep 0.05 && echo 1 >$knob &&
+		head -n 1 $kprobes/list >/dev/null && sleep 0.1; do
 		echo >>"$output.rounds"
 	done &
 	switcher=$!
