@@ -9,6 +9,7 @@
 #include <linux/kprobes_tables.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 
 #include <asm/asm.h>
@@ -168,11 +169,15 @@ KPT_ASM_FUNCTION(kprobes_test_apart,
 		 "lea 1(%" _ASM_ARG1 "), %" _ASM_AX "\n"
 		 RETURN);
 
+/* A word of the first task's stack that it does not use. */
+#define STACK_WORD	64
+
 /*
  * A struct kprobe is in the data of the test's module. Its address, of an instruction that a
  * jump displaces, is not that of a branch target, and is not when it is unregistered either.
+ * Nor is an address on a stack, one of which is in the kernel's data.
  */
-static void address_of_a_probe_is_no_target(struct kunit *test)
+static void words_of_probes_and_stacks_are_no_targets(struct kunit *test)
 {
 	const struct place apart = { "kprobes_test_apart", kprobes_test_apart,
 				     kprobes_test_apart, ARG + 1 };
@@ -182,6 +187,8 @@ static void address_of_a_probe_is_no_target(struct kunit *test)
 	b->offset = ENDBR_SIZE + 1;
 	b->flags = KPROBE_FLAG_DISABLED;
 	ASSERT_REGISTERED(test, b);
+	if (IS_BUILTIN(CONFIG_KPROBES_SANITY_TEST))
+		init_stack[STACK_WORD] = (unsigned long)b->addr;
 	for (unsigned int i = 0; i < 2; i++) {
 		scoped_guard(mutex, &kprobe_mutex)
 			arch_forget_text(kprobe_text_at((unsigned long)kprobes_test_apart));
@@ -194,6 +201,8 @@ static void address_of_a_probe_is_no_target(struct kunit *test)
 		synchronize_rcu_tasks();	/* the site and its detour are freed */
 		synchronize_rcu_tasks();
 	}
+	if (IS_BUILTIN(CONFIG_KPROBES_SANITY_TEST))
+		init_stack[STACK_WORD] = 0;
 }
 
 /*
@@ -243,7 +252,8 @@ static struct kunit_case optprobes_x86_neighbours_cases[] = {
 	KUNIT_CASE(all_neighbours_are_probed),
 	KUNIT_CASE(neighbour_is_at_the_last_byte),
 	KUNIT_CASE_SLOW(site_is_freed_before_the_optimizer_looks),
-	KUNIT_CASE(address_of_a_probe_is_no_target),	/* the others leave addresses in data */
+	/* The others leave addresses in data. */
+	KUNIT_CASE(words_of_probes_and_stacks_are_no_targets),
 	{ }
 };
 

@@ -10,7 +10,7 @@
  *
  * Targets are: what scan.c finds in functions, starts of symbols, targets of jump labels
  * and of exception fixups, and words of data that may be addresses in the text, but for those
- * of probes.
+ * of probes and on the first task's stack.
  */
 
 #include <linux/cleanup.h>
@@ -167,7 +167,9 @@ static int text_index_learn_core(const struct text_index *index)
 {
 	/* Includes data that is read-only after init. */
 	text_index_learn_data(index, __start_rodata, __end_rodata);
-	text_index_learn_data(index, _sdata, _edata);
+	/* No jump displaces what is after a call, where return addresses on a stack point to. */
+	text_index_learn_data(index, _sdata, init_stack);
+	text_index_learn_data(index, init_stack + THREAD_SIZE / sizeof(*init_stack), _edata);
 	return 0;
 }
 
