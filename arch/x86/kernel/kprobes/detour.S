@@ -19,7 +19,7 @@
 #endif
 .endm
 
-.macro END_NO_PREEMPTION resched:req
+.macro END_NO_PREEMPTION
 #ifdef CONFIG_PREEMPT_COUNT
 #ifdef CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS
 	decq	PREEMPT_COUNT
@@ -27,7 +27,9 @@
 	decl	PREEMPT_COUNT
 #endif
 #ifdef CONFIG_PREEMPTION
-	jz	\resched
+	jnz	.Lno_resched\@
+	call	kprobe_detour_resched
+.Lno_resched\@:
 #endif
 #endif
 .endm
@@ -106,8 +108,7 @@ SYM_CODE_START(kprobe_detour)
 	jnz	kprobe_detour_changed
 	__ASM_SIZE(mov) $0, CURRENT_KPROBE
 .Lleave:
-	END_NO_PREEMPTION .Lresched
-.Lrestore:
+	END_NO_PREEMPTION
 	LEAVE_BODY kprobe_detour
 .Lslow:
 	UNWIND_HINT_REGS
@@ -115,11 +116,6 @@ SYM_CODE_START(kprobe_detour)
 	testl	%eax, %eax
 	jz	.Lleave
 	jmp	kprobe_detour_changed_nested
-#ifdef CONFIG_PREEMPTION
-.Lresched:
-	call	kprobe_detour_resched
-	jmp	.Lrestore
-#endif
 SYM_CODE_END(kprobe_detour)
 _ASM_NOKPROBE(kprobe_detour)
 
@@ -136,19 +132,13 @@ SYM_CODE_START(kprobe_detour_post)
 .Lpost_leave:
 	cmp	NEXT_IP, FRAME_IP(%_ASM_SP)
 	jne	kprobe_detour_changed_nested
-	END_NO_PREEMPTION .Lpost_resched
-.Lpost_restore:
+	END_NO_PREEMPTION
 	LEAVE_BODY kprobe_detour_post
 .Lpost_slow:
 	UNWIND_HINT_REGS
 	mov	FRAME_IP(%_ASM_SP), NEXT_IP
 	call	kprobe_detour_post_slow
 	jmp	.Lpost_leave
-#ifdef CONFIG_PREEMPTION
-.Lpost_resched:
-	call	kprobe_detour_resched
-	jmp	.Lpost_restore
-#endif
 SYM_CODE_END(kprobe_detour_post)
 _ASM_NOKPROBE(kprobe_detour_post)
 
@@ -165,15 +155,8 @@ SYM_INNER_LABEL(kprobe_detour_changed_nested, SYM_L_GLOBAL)
 	ANNOTATE_NOENDBR
 	mov	%_ASM_SP, %_ASM_ARG1
 	call	kprobe_detour_redirect
-	END_NO_PREEMPTION .Lchanged_resched
-.Lchanged_restore:
+	END_NO_PREEMPTION
 	RETURN_BY_RET
-#ifdef CONFIG_PREEMPTION
-.Lchanged_resched:
-	UNWIND_HINT_REGS
-	call	kprobe_detour_resched
-	jmp	.Lchanged_restore
-#endif
 SYM_CODE_END(kprobe_detour_changed)
 _ASM_NOKPROBE(kprobe_detour_changed)
 _ASM_NOKPROBE(kprobe_detour_changed_nested)
