@@ -106,7 +106,7 @@ static void text_index_add_fixups(const struct text_index *index, const struct k
 /* The size of a jump label, a jump or a NOP of the same size. */
 static size_t jump_label_size(unsigned long addr)
 {
-	u8 opcode;
+	u8 opcode = 0;
 
 	kprobe_read_text(&opcode, addr, sizeof(opcode));
 	return opcode == JMP8_INSN_OPCODE || opcode == PREFIX_OPSIZE ?
@@ -290,7 +290,7 @@ static unsigned long text_used_size(unsigned long start, unsigned long end)
 static int text_index_learn_code(struct text_index *index)
 {
 	u8 *code __free(kvfree) = NULL;
-	unsigned long end = text_index_end(index), start = index->next, next, len;
+	unsigned long end = text_index_end(index), start = index->next, next, len, read;
 
 	if (start == end)
 		return 0;
@@ -300,7 +300,9 @@ static int text_index_learn_code(struct text_index *index)
 	if (!code)
 		return -ENOMEM;
 	scoped_guard(mutex, &text_mutex)
-		kprobe_read_text(code, start, len);
+		read = kprobe_read_text(code, start, len);
+	if (read != len)
+		return -EFAULT;
 
 	for (; index->next < end && (next <= start + len || index->next == start);
 	     next = text_symbol_end(index, next)) {

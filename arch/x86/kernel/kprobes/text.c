@@ -100,24 +100,20 @@ static void restore_original_text(u8 *code, unsigned long addr, unsigned int len
 	}
 }
 
-/* kprobe_read_text() - Copy the text without probes; kprobe_mutex and text_mutex are held */
-void kprobe_read_text(u8 *buf, unsigned long addr, unsigned int len)
+/*
+ * kprobe_read_text() - Copy the text without probes; kprobe_mutex and text_mutex are held
+ *
+ * Returns the number of bytes copied: fewer than @len if the mapping ends before, perhaps 0.
+ */
+unsigned int kprobe_read_text(u8 *buf, unsigned long addr, unsigned int len)
 {
 	lockdep_assert_held(&text_mutex);
-	memcpy(buf, (void *)addr, len);
-	restore_original_text(buf, addr, len);
-}
-
-/* kprobe_read_text(), returns how many bytes of the text can be read. */
-static unsigned int read_mapped_text(u8 *code, unsigned long addr, unsigned int len)
-{
-	if (copy_from_kernel_nofault(code, (void *)addr, len)) {
-		/* The mapping may end before. */
+	if (copy_from_kernel_nofault(buf, (void *)addr, len)) {
 		len = min_t(unsigned int, len, PAGE_SIZE - offset_in_page(addr));
-		if (copy_from_kernel_nofault(code, (void *)addr, len))
+		if (copy_from_kernel_nofault(buf, (void *)addr, len))
 			return 0;
 	}
-	restore_original_text(code, addr, len);
+	restore_original_text(buf, addr, len);
 	return len;
 }
 
@@ -138,7 +134,7 @@ static int decode_copy(struct insn *insn, const u8 *code, unsigned int len, unsi
  */
 int kprobe_decode_insn(struct insn *insn, u8 *code, unsigned long addr)
 {
-	return decode_copy(insn, code, read_mapped_text(code, addr, ORIGINAL_CODE_SIZE), addr);
+	return decode_copy(insn, code, kprobe_read_text(code, addr, ORIGINAL_CODE_SIZE), addr);
 }
 
 /* The number of bytes from @insn on that must not be probed, or 0. */
@@ -157,12 +153,11 @@ int arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr
 	u8 code[16 * MAX_INSN_SIZE];
 	struct insn insn;
 
-	lockdep_assert_held(&text_mutex);
 	for (; *pos <= addr; offset += *pos - *before) {
 		/* Many at a time: reading one by itself costs half as much as decoding it. */
 		if (offset + MAX_INSN_SIZE > len) {
 			len = min(addr - *pos + MAX_INSN_SIZE, sizeof(code));
-			len = read_mapped_text(code, *pos, len);
+			len = kprobe_read_text(code, *pos, len);
 			offset = 0;
 		}
 		if (decode_copy(&insn, code + offset, len - offset, *pos))

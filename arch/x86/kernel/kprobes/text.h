@@ -31,7 +31,7 @@ static inline bool has_kgdb_breakpoint(unsigned long addr, unsigned int size)
 #endif
 
 int kprobe_decode_insn(struct insn *insn, u8 *code, unsigned long addr);
-void kprobe_read_text(u8 *buf, unsigned long addr, unsigned int len);
+unsigned int kprobe_read_text(u8 *buf, unsigned long addr, unsigned int len);
 void kprobe_write_text(void *addr, const void *code, unsigned int len, unsigned int old_len);
 
 #endif /* _X86_KPROBES_TEXT_H */
