@@ -332,8 +332,3 @@ int __init arch_populate_kprobe_blacklist(void)
 	return kprobe_add_area_blacklist((unsigned long)__entry_text_start,
 					 (unsigned long)__entry_text_end);
 }
-
-int __init arch_init_kprobes(void)
-{
-	return 0;
-}

@@ -7,10 +7,12 @@
  * the saved registers, from a description made when the probe is registered.
  */
 
+#include <linux/cache.h>
 #include <linux/export.h>
+#include <linux/init.h>
+#include <linux/kallsyms.h>
 #include <linux/kernel.h>
-#include <linux/percpu.h>
-#include <linux/preempt.h>
+#include <linux/kprobes.h>
 #include <linux/ptrace.h>
 #include <linux/uaccess.h>
 
@@ -30,15 +32,12 @@
 #define COND_NE		0x5
 #define COND_ALWAYS	0x10
 
-/* Flags that POPF loads at CPL 0: not VM, VIF, VIP, nor RF, which it clears. */
-#define POPF_FLAGS	(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF |	\
-			 X86_EFLAGS_ZF | X86_EFLAGS_SF | X86_EFLAGS_TF |	\
-			 X86_EFLAGS_IF | X86_EFLAGS_DF | X86_EFLAGS_OF |	\
-			 X86_EFLAGS_IOPL | X86_EFLAGS_NT | X86_EFLAGS_AC |	\
-			 X86_EFLAGS_ID)
-
 #define STATUS_FLAGS	(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF |	\
 			 X86_EFLAGS_ZF | X86_EFLAGS_SF | X86_EFLAGS_OF)
+
+/* Flags that POPF loads at CPL 0: not VM, VIF, VIP, nor RF, which it clears. */
+#define POPF_FLAGS	(STATUS_FLAGS | X86_EFLAGS_TF | X86_EFLAGS_IF | X86_EFLAGS_DF |	\
+			 X86_EFLAGS_IOPL | X86_EFLAGS_NT | X86_EFLAGS_AC | X86_EFLAGS_ID)
 
 /* Start of the kernel's half of the address space. */
 #ifdef CONFIG_X86_64
@@ -208,32 +207,13 @@ emulate_push(struct pt_regs *regs, unsigned long word, unsigned long ip)
 	emulate_move(regs, ip, (unsigned long)top);
 }
 
-/* preempt_count() of the running emul_load() and KPROBE_CONTEXT_SET, or 0. */
-static DEFINE_PER_CPU(unsigned int, emul_load_context);
-
 /* Load the word at @addr. Returns false if it cannot be read. */
 static __always_inline bool emul_load(unsigned long *word, unsigned long addr)
 {
-	unsigned int outer = raw_cpu_read(emul_load_context);
-	bool loaded = false;
-
-	raw_cpu_write(emul_load_context, preempt_count() | KPROBE_CONTEXT_SET);
-	barrier();	/* kprobe_is_emulation_fault() reads it in the exception */
 	__get_kernel_nofault(word, (unsigned long *)addr, unsigned long, fault);
-	loaded = true;
+	return true;
 fault:
-	barrier();
-	raw_cpu_write(emul_load_context, outer);
-	return loaded;
-}
-
-/*
- * kprobe_is_emulation_fault() - True if kprobe_emulate_insn() has caused the current fault, and not
- * something that interrupted it
- */
-bool __kprobes kprobe_is_emulation_fault(void)
-{
-	return kprobe_is_in_context(raw_cpu_read(emul_load_context));
+	return false;
 }
 
 /*
@@ -384,3 +364,20 @@ noinstr bool kprobe_emulate_insn(const struct insn_emulation *emul, struct pt_re
 	return emulate_rare_op(emul, regs, next);
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_emulate_insn);
+
+/* The size of kprobe_emulate_insn(), which calls nothing. */
+static unsigned long emulation_size __ro_after_init;
+
+/* kprobe_is_emulation_fault() - True if @ip, that of a fault, is in kprobe_emulate_insn() */
+bool __kprobes kprobe_is_emulation_fault(unsigned long ip)
+{
+	return ip - (unsigned long)kprobe_emulate_insn < emulation_size;
+}
+
+int __init arch_init_kprobes(void)
+{
+	unsigned long offset;
+
+	kallsyms_lookup_size_offset((unsigned long)kprobe_emulate_insn, &emulation_size, &offset);
+	return 0;
+}

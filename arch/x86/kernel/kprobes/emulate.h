@@ -21,6 +21,6 @@ static inline bool emulation_can_fail(const struct insn_emulation *emul)
 
 int kprobe_prepare_emulation(struct insn_emulation *emul, const struct insn *insn);
 bool kprobe_emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs);
-bool kprobe_is_emulation_fault(void);
+bool kprobe_is_emulation_fault(unsigned long ip);
 
 #endif /* _X86_KPROBES_EMULATE_H */

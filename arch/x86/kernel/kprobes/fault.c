@@ -132,7 +132,8 @@ static bool __kprobes is_fault_handled(struct pt_regs *regs, int trapnr)
 	    (site && kprobe_call_fault_handlers(site, regs, trapnr)))
 		return true;
 	return running && running != site && !kprobe_hit_from_above() &&
-	       !kprobe_is_emulation_fault() && kprobe_call_fault_handlers(running, regs, trapnr);
+	       !kprobe_is_emulation_fault(regs->ip) &&
+	       kprobe_call_fault_handlers(running, regs, trapnr);
 }
 
 /*
