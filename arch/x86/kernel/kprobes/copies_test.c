@@ -38,9 +38,7 @@
 #include <kunit/test.h>
 
 #include "detour.h"
-#include "emulate.h"
 #include "insn.h"
-#include "relocate.h"
 
 static unsigned int share = IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN) ? 512 : 64;
 module_param(share, uint, 0444);

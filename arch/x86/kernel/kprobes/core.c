@@ -24,10 +24,8 @@
 
 #include <kunit/visibility.h>
 
-#include "emulate.h"
 #include "hit.h"
 #include "insn.h"
-#include "relocate.h"
 #include "text.h"
 
 /*

@@ -17,7 +17,6 @@
 #include "insn.h"
 #include "opcode.h"
 #include "relay.h"
-#include "relocate.h"
 #include "text.h"
 
 /* Both copies of the first instruction, which is no branch, if there is a second body. */

@@ -10,7 +10,6 @@
 #include <linux/ptrace.h>
 
 #include "detour.h"
-#include "emulate.h"
 #include "hit.h"
 #include "insn.h"
 

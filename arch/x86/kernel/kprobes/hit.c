@@ -22,7 +22,6 @@
 #include <asm/text-patching.h>
 
 #include "detour.h"
-#include "emulate.h"
 #include "hit.h"
 #include "insn.h"
 

@@ -15,7 +15,6 @@
 
 #include <kunit/visibility.h>
 
-#include "emulate.h"
 #include "insn.h"
 #include "opcode.h"
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Analysis of instructions. Its functions are pure: no probe, no side effect.
+ * Single instructions: analysis, copies and emulation, which know of no probe
  */
 #ifndef _X86_KPROBES_INSN_H
 #define _X86_KPROBES_INSN_H
 
+#include <linux/kprobes.h>
 #include <linux/types.h>
 
 struct insn;
+struct pt_regs;
 
 /* What kprobes must know of an instruction */
 enum insn_class {
@@ -78,5 +80,31 @@ enum insn_run kprobe_analyse_insn(const struct insn *insn);
 
 size_t kprobe_cfi_check_size(const u8 *code, size_t len);
 bool kprobe_is_static_call_tramp(const u8 *code, size_t len);
+
+/* emulate.c */
+int kprobe_prepare_emulation(struct insn_emulation *emul, const struct insn *insn);
+bool kprobe_emulate_insn(const struct insn_emulation *emul, struct pt_regs *regs);
+bool kprobe_is_emulation_fault(unsigned long ip);
+
+/* True if kprobe_emulate_insn() may find an unusable address in a register or in memory. */
+static inline bool emulation_can_fail(const struct insn_emulation *emul)
+{
+	return emul->op == INSN_RET || emul->op == INSN_JMP_INDIRECT ||
+	       emul->op == INSN_CALL_INDIRECT;
+}
+
+/* relocate.c */
+
+/* The largest copy of one displaced instruction, and of all of them, in bytes. */
+#define DISPLACED_INSN_COPY_MAX	28
+#define DISPLACED_COPY_MAX	40
+
+int kprobe_relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
+			 unsigned long to);
+int kprobe_displaced_size(const u8 *code, size_t len, unsigned int jump_size, bool its,
+			  bool lfence);
+bool kprobe_displaced_needs_place(const struct insn *insn, bool its, bool lfence);
+int kprobe_relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
+			      unsigned long to);
 
 #endif /* _X86_KPROBES_INSN_H */

@@ -18,9 +18,7 @@
 
 #include <kunit/test.h>
 
-#include "emulate.h"
 #include "insn.h"
-#include "relocate.h"
 
 #define FLAGS		(X86_EFLAGS_FIXED | X86_EFLAGS_IF)
 

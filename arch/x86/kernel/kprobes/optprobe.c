@@ -26,8 +26,8 @@
 
 #include "detour.h"
 #include "hit.h"
+#include "insn.h"
 #include "relay.h"
-#include "relocate.h"
 #include "scan.h"
 #include "text.h"
 
@@ -196,7 +196,7 @@ static int read_displaced_text(u8 *code, unsigned long addr, unsigned int jump_s
 
 	if (!kallsyms_lookup_size_offset(addr, &function_size, &offset))
 		return -ERANGE;
-	size = min(function_size - offset, (unsigned long)DISPLACED_MAX);
+	size = min(function_size - offset, (unsigned long)MAX_OPTIMIZED_LENGTH);
 	kprobe_read_text(code, addr, size);
 	size = kprobe_displaced_size(code, size, jump_size,
 				     cpu_feature_enabled(X86_FEATURE_INDIRECT_THUNK_ITS),

@@ -17,7 +17,6 @@
 
 #include "insn.h"
 #include "opcode.h"
-#include "relocate.h"
 
 static int displacement_offset(const struct insn *insn)
 {
@@ -148,7 +147,7 @@ EXPORT_SYMBOL_IF_KUNIT(kprobe_displaced_needs_place);
  * jumps or returns is the last: the bytes after it may be anything, but the jump may
  * need the room. The caller must make sure that nothing else branches there.
  *
- * Returns the size, from @jump_size to DISPLACED_MAX; -EILSEQ if one of the instructions cannot be
+ * Returns the size, from @jump_size to MAX_OPTIMIZED_LENGTH; -EILSEQ if one of the instructions cannot be
  * displaced; -EPERM if one must stay where it is; -ENODATA if the bytes end before that is known.
  */
 int kprobe_displaced_size(const u8 *code, size_t len, unsigned int jump_size, bool its, bool lfence)

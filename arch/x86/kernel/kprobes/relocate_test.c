@@ -19,7 +19,7 @@
 
 #include <kunit/test.h>
 
-#include "relocate.h"
+#include "insn.h"
 
 /* Where the originals are, and the copies. */
 #define FROM		((unsigned long)(s32)0x81000000)
@@ -34,12 +34,12 @@
 
 #define MAX_CODE	24
 
-static_assert(MAX_CODE > DISPLACED_MAX);
+static_assert(MAX_CODE > MAX_OPTIMIZED_LENGTH);
 
 /* Some bytes. */
 struct bytes {
 	u8 len;
-	u8 bytes[DISPLACED_MAX];
+	u8 bytes[MAX_OPTIMIZED_LENGTH];
 };
 
 #define BYTES(...)	((struct bytes){ sizeof((u8[]){ __VA_ARGS__ }), { __VA_ARGS__ } })
@@ -808,7 +808,7 @@ static void check_agreement(struct kunit *test, struct bytes bytes)
 	if (size == -EILSEQ)
 		return;
 	KUNIT_ASSERT_GE_MSG(test, size, max_t(int, 5, insn.length), "%4ph", bytes.bytes);
-	KUNIT_ASSERT_LE_MSG(test, size, DISPLACED_MAX, "%4ph", bytes.bytes);
+	KUNIT_ASSERT_LE_MSG(test, size, MAX_OPTIMIZED_LENGTH, "%4ph", bytes.bytes);
 	len = kprobe_relocate_displaced(buf, &insn, FROM, TO);
 	KUNIT_ASSERT_GT_MSG(test, len, 0, "%4ph", bytes.bytes);
 	KUNIT_ASSERT_LE_MSG(test, len, sizeof(buf), "%4ph", bytes.bytes);
