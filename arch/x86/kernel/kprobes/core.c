@@ -47,7 +47,7 @@ static int kprobe_restrict_for_extable(enum insn_run *run, unsigned long addr)
 }
 
 /* Make a slot with a copy of the instruction, and a jump to @next or, if NULL, a trap. */
-static int kprobe_make_slot(struct kprobe *p, const struct insn *insn, const void *next,
+static int kprobe_make_slot(struct kprobe *p, struct insn *insn, const void *next,
 			    kprobe_opcode_t **result)
 {
 	kprobe_opcode_t *slot = kprobe_get_insn_slot(p);
@@ -106,7 +106,7 @@ kprobe_opcode_t *kprobe_boost_ip(const struct kprobe *p)
 }
 
 /* Make what it takes to run the instruction without post handlers. */
-static int kprobe_prepare_insn(struct kprobe *p, const struct insn *insn)
+static int kprobe_prepare_insn(struct kprobe *p, struct insn *insn)
 {
 	struct arch_specific_insn *ainsn = &p->ainsn;
 	int err;

@@ -99,12 +99,10 @@ static inline bool emulation_can_fail(const struct insn_emulation *emul)
 #define DISPLACED_INSN_COPY_MAX	28
 #define DISPLACED_COPY_MAX	40
 
-int kprobe_relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
-			 unsigned long to);
+int kprobe_relocate_insn(u8 *buf, struct insn *insn, unsigned long from, unsigned long to);
 int kprobe_displaced_size(const u8 *code, size_t len, unsigned int jump_size, bool its,
 			  bool lfence);
 bool kprobe_displaced_needs_place(const struct insn *insn, bool its, bool lfence);
-int kprobe_relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
-			      unsigned long to);
+int kprobe_relocate_displaced(u8 *buf, struct insn *insn, unsigned long from, unsigned long to);
 
 #endif /* _X86_KPROBES_INSN_H */

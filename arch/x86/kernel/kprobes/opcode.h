@@ -96,4 +96,12 @@ static inline bool is_rip_relative(const struct insn *insn)
 	       (insn->modrm.bytes[0] & 0xc7) == 5;
 }
 
+/* True if the operand that ModRM.rm selects is the stack pointer itself. */
+static inline bool insn_rm_is_sp(const struct insn *insn)
+{
+	return X86_MODRM_MOD(insn->modrm.bytes[0]) == 3 &&
+	       X86_MODRM_RM(insn->modrm.bytes[0]) == 4 &&
+	       !X86_REX_B(insn->rex_prefix.bytes[0]);
+}
+
 #endif /* _X86_KPROBES_OPCODE_H */

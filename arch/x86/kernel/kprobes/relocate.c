@@ -7,7 +7,6 @@
 #include <linux/export.h>
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
-#include <linux/limits.h>
 #include <linux/string.h>
 #include <linux/unaligned.h>
 
@@ -17,28 +16,6 @@
 
 #include "insn.h"
 #include "opcode.h"
-
-static int displacement_offset(const struct insn *insn)
-{
-	return insn->prefixes.nbytes + insn->rex_prefix.nbytes +
-	       insn->vex_prefix.nbytes + insn->opcode.nbytes +
-	       insn->modrm.nbytes + insn->sib.nbytes;
-}
-
-/* Copy an instruction with a rip-relative operand to a place @distance bytes lower. */
-static int relocate_operand(u8 *buf, const struct insn *insn, long distance)
-{
-	long disp = insn->displacement.value + distance;
-
-	if (insn->addr_bytes != 8)	/* counts modulo 4 GiB */
-		return -EILSEQ;
-	if (disp != (s32)disp)
-		return -ERANGE;
-
-	memcpy(buf, insn->kaddr, insn->length);
-	put_unaligned_le32(disp, buf + displacement_offset(insn));
-	return insn->length;
-}
 
 /*
  * kprobe_relocate_insn() - Copy an instruction so that it does the same at another address
@@ -51,16 +28,21 @@ static int relocate_operand(u8 *buf, const struct insn *insn, long distance)
  * depends on its address other than by a rip-relative operand; -ERANGE if that operand is too far
  * from @to.
  */
-int kprobe_relocate_insn(u8 *buf, const struct insn *insn, unsigned long from,
-			 unsigned long to)
+int kprobe_relocate_insn(u8 *buf, struct insn *insn, unsigned long from, unsigned long to)
 {
-	if (is_relative_class(kprobe_insn_class(insn)) || insn->emulate_prefix_size)
-		return -EILSEQ;
+	long disp = insn->displacement.value + from - to;
+	bool relative = is_rip_relative(insn);
 
-	if (is_rip_relative(insn))
-		return relocate_operand(buf, insn, from - to);
+	/* Relative to EIP, an operand counts modulo 4 GiB. */
+	if (is_relative_class(kprobe_insn_class(insn)) || insn->emulate_prefix_size ||
+	    (relative && insn->addr_bytes != 8))
+		return -EILSEQ;
+	if (relative && disp != (s32)disp)
+		return -ERANGE;
 
 	memcpy(buf, insn->kaddr, insn->length);
+	if (relative)
+		put_unaligned_le32(disp, buf + insn_offset_displacement(insn));
 	return insn->length;
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_relocate_insn);
@@ -84,13 +66,9 @@ static_assert((JMP32_INSN_SIZE - 1) / 2 * JCC32_INSN_SIZE + DISPLACED_INSN_COPY_
  */
 static bool is_sp_relative(const struct insn *insn)
 {
-	u8 modrm = insn->modrm.bytes[0];
-
-	if (X86_REX_B(insn->rex_prefix.bytes[0]))	/* R12 */
-		return false;
-	if (X86_MODRM_MOD(modrm) == 3)
-		return X86_MODRM_RM(modrm) == 4;
-	return insn->sib.nbytes && X86_SIB_BASE(insn->sib.bytes[0]) == 4;
+	return insn_rm_is_sp(insn) ||
+	       (insn->sib.nbytes && X86_SIB_BASE(insn->sib.bytes[0]) == 4 &&
+		!X86_REX_B(insn->rex_prefix.bytes[0]));	/* R12 */
 }
 
 /*
@@ -206,14 +184,12 @@ static int relocate_branch(u8 *buf, const struct insn *insn, unsigned long from,
 	return size;
 }
 
-static int relocate_jmp_of_call(u8 *buf, const struct insn *insn, unsigned long from,
-				unsigned long to)
+static int relocate_jmp_of_call(u8 *buf, struct insn *insn, unsigned long from, unsigned long to)
 {
 	int len = kprobe_relocate_insn(buf, insn, from, to);
 
 	if (len > 0)
-		buf[displacement_offset(insn) - insn->sib.nbytes - 1] ^=
-			(GROUP5_CALL ^ GROUP5_JMP) << 3;
+		buf[insn_offset_modrm(insn)] ^= (GROUP5_CALL ^ GROUP5_JMP) << 3;
 	return len;
 }
 
@@ -234,8 +210,7 @@ static void put_call_push(u8 *buf, const struct insn *insn, unsigned long addres
 	put_unaligned_le32(address, buf + 3);
 }
 
-static int relocate_call(u8 *buf, const struct insn *insn, unsigned long from,
-			 unsigned long to)
+static int relocate_call(u8 *buf, struct insn *insn, unsigned long from, unsigned long to)
 {
 	long address = from + insn->length;
 	unsigned int push = PUSH_SIZE - !insn->x86_64;
@@ -265,8 +240,7 @@ static int relocate_call(u8 *buf, const struct insn *insn, unsigned long from,
  * Returns the length of the copy, which does not depend on the addresses and is at most
  * DISPLACED_INSN_COPY_MAX; -ERANGE if what the instruction refers to is too far from @to.
  */
-int kprobe_relocate_displaced(u8 *buf, const struct insn *insn, unsigned long from,
-			      unsigned long to)
+int kprobe_relocate_displaced(u8 *buf, struct insn *insn, unsigned long from, unsigned long to)
 {
 	switch (kprobe_insn_class(insn)) {
 	case INSN_JCC:

@@ -28,13 +28,6 @@
  */
 #define FRAME_UNKNOWN		1
 
-static bool insn_rm_is_sp(const struct insn *insn)
-{
-	return X86_MODRM_MOD(insn->modrm.bytes[0]) == 3 &&
-	       X86_MODRM_RM(insn->modrm.bytes[0]) == 4 &&
-	       !X86_REX_B(insn->rex_prefix.bytes[0]);
-}
-
 static bool insn_reg_is_sp(const struct insn *insn)
 {
 	return X86_MODRM_REG(insn->modrm.bytes[0]) == 4 &&
