@@ -201,8 +201,6 @@ static int read_displaced_text(u8 *code, unsigned long addr, unsigned int jump_s
 	size = kprobe_displaced_size(code, size, jump_size,
 				     cpu_feature_enabled(X86_FEATURE_INDIRECT_THUNK_ITS),
 				     cpu_feature_enabled(X86_FEATURE_RETPOLINE_LFENCE));
-	if (size == -ENODATA)
-		return -ERANGE;
 	if (size < 0)
 		return size;
 	if (has_extable_entry(addr, size))

@@ -125,8 +125,8 @@ EXPORT_SYMBOL_IF_KUNIT(kprobe_displaced_needs_place);
  * jumps or returns is the last: the bytes after it may be anything, but the jump may
  * need the room. The caller must make sure that nothing else branches there.
  *
- * Returns the size, from @jump_size to MAX_OPTIMIZED_LENGTH; -EILSEQ if one of the instructions cannot be
- * displaced; -EPERM if one must stay where it is; -ENODATA if the bytes end before that is known.
+ * Returns the size, from @jump_size to MAX_OPTIMIZED_LENGTH; -EILSEQ if one of the instructions
+ * cannot be displaced; -EPERM if one must stay where it is; -ERANGE if the function ends before.
  */
 int kprobe_displaced_size(const u8 *code, size_t len, unsigned int jump_size, bool its, bool lfence)
 {
@@ -136,14 +136,14 @@ int kprobe_displaced_size(const u8 *code, size_t len, unsigned int jump_size, bo
 	int err;
 
 	if (len < jump_size)
-		return -ENODATA;
+		return -ERANGE;
 
 	do {
 		if (kprobe_cfi_check_size(code + size, len - size))
 			return -EILSEQ;
 		err = insn_decode(&insn, code + size, len - size, INSN_MODE_KERN);
 		if (err)
-			return err == -ENODATA && len - size < MAX_INSN_SIZE ? err : -EILSEQ;
+			return err == -ENODATA && len - size < MAX_INSN_SIZE ? -ERANGE : -EILSEQ;
 
 		if (!can_be_displaced(&insn))
 			return -EILSEQ;

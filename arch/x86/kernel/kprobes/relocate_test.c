@@ -255,7 +255,7 @@ static void expect_sizes(struct kunit *test, const struct size_case *cases, size
 		KUNIT_EXPECT_EQ_MSG(test, c->size,
 				    displaced_size(code.bytes, sizeof(code.bytes), jump_size),
 				    "%s", c->text);
-		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, 1, jump_size), -ENODATA,
+		KUNIT_EXPECT_EQ_MSG(test, displaced_size(code.bytes, 1, jump_size), -ERANGE,
 				    "%s", c->text);
 	}
 }
@@ -309,7 +309,7 @@ static void test_end_of_bytes(struct kunit *test)
 		}
 		for (int len = 0; len <= c->size; len++) {
 			bool sti = len == c->size && code.bytes[len - 1] == 0xfb;
-			int want = len < c->size ? -ENODATA : sti ? -EILSEQ : c->size;
+			int want = len < c->size ? -ERANGE : sti ? -EILSEQ : c->size;
 
 			memcpy(end - len, code.bytes, len);
 			KUNIT_EXPECT_EQ_MSG(test, displaced_size(end - len, len, 5), want,
