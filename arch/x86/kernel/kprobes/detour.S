@@ -13,12 +13,6 @@
 #define HANDLED_REGS		PER_CPU_VAR(kprobe_ctlblk)	/* its first member, regs */
 #define PREEMPT_COUNT		PER_CPU_VAR(__preempt_count)
 
-.macro BEGIN_NO_PREEMPTION
-#ifdef CONFIG_PREEMPT_COUNT
-	incl	PREEMPT_COUNT
-#endif
-.endm
-
 .macro END_NO_PREEMPTION
 #ifdef CONFIG_PREEMPT_COUNT
 #ifdef CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS
@@ -68,7 +62,9 @@
 	mov	-DETOUR_RETURN(%_ASM_BX), %_ASM_ARG1
 	.endif
 	mov	%_ASM_SP, %_ASM_ARG2
-	BEGIN_NO_PREEMPTION
+#ifdef CONFIG_PREEMPT_COUNT
+	incl	PREEMPT_COUNT
+#endif
 	__ASM_SIZE(cmp) $0, CURRENT_KPROBE
 	jne	\slow
 	mov	%_ASM_ARG1, CURRENT_KPROBE
@@ -81,8 +77,20 @@
 	movl	%ecx, PER_CPU_VAR(kprobe_context)
 .endm
 
+/*
+ * Load the registers of the struct pt_regs but for flags and sp, and return to bx, where they are
+ * popped. Flags, sp and the address cannot be in registers, so the latter takes the place of cs:
+ * the struct is none for the unwinder from there on, see body_unwind().
+ */
 .macro LEAVE_BODY name:req
-	RETURN_TO_DETOUR .L\name\()_left, .L\name\()_ret
+	RESTORE_SEGMENTS
+	LOAD_ALL_BUT_BX
+	mov	%_ASM_BX, FRAME_CS(%_ASM_SP)
+.L\name\()_left:
+	mov	FRAME_BX(%_ASM_SP), %_ASM_BX
+	lea	FRAME_CS(%_ASM_SP), %_ASM_SP
+.L\name\()_ret:
+	RETURN_UNCOUNTED
 	.pushsection .rodata.\name, "a"
 	.balign	WORD
 SYM_DATA_START(\name\()_body)

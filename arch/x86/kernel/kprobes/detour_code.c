@@ -145,24 +145,12 @@ static int detour_add_copies(struct detour_code *code, struct arch_optimized_ins
 	return 0;
 }
 
-/* Copy the first displaced instruction once more, for hits after which no handlers are called. */
-static int detour_add_first_copy(struct detour_code *code, struct arch_optimized_insn *op,
-				 const kprobe_opcode_t *addr)
-{
-	struct insn insn;
-	int err;
-
-	op->first = code->len;
-	err = detour_add_copy(code, op, addr, 0, &insn);
-	detour_add_branch(code, JMP32_INSN_OPCODE, code->at + op->rest);
-	return err;
-}
-
 /* Make the code of a detour that is to run at @at. Its length is the same everywhere. */
 static int detour_generate(struct detour_code *code, struct arch_optimized_insn *op,
 			   const struct kprobe_site *site, const kprobe_opcode_t *at)
 {
 	const struct kprobe *kp = &site->kp;
+	struct insn insn;
 	int err;
 
 	*code = (struct detour_code){ .at = at };
@@ -171,8 +159,12 @@ static int detour_generate(struct detour_code *code, struct arch_optimized_insn 
 	detour_add_push(code, kp->addr + INT3_INSN_SIZE);
 	detour_add_call(code, kprobe_detour);
 	err = detour_add_copies(code, op, kp, site->has_post);
-	if (!err && site->has_post)
-		err = detour_add_first_copy(code, op, kp->addr);
+	if (err || !site->has_post)
+		return err;
+	/* The first copy once more, for hits after which no handlers are called. */
+	op->first = code->len;
+	err = detour_add_copy(code, op, kp->addr, 0, &insn);
+	detour_add_branch(code, JMP32_INSN_OPCODE, at + op->rest);
 	return err;
 }
 

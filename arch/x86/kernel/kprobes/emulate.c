@@ -104,13 +104,6 @@ static int emul_prepare_operand(struct insn_emulation *emul, const struct insn *
 	return 0;
 }
 
-/* Describe the count of LOOP or JCXZ. Outside of 64-bit mode, a prefix makes it that in CX. */
-static int emul_prepare_count(struct insn_emulation *emul, const struct insn *insn)
-{
-	emul->narrow = !has_native_address(insn);
-	return emul->narrow && !insn->x86_64 ? -EILSEQ : 0;
-}
-
 /* Describe an instruction that changes the path or the stack pointer. */
 static int emul_prepare_branch(struct insn_emulation *emul, const struct insn *insn)
 {
@@ -137,9 +130,11 @@ static int emul_prepare_branch(struct insn_emulation *emul, const struct insn *i
 		return emul_prepare_operand(emul, insn);
 	case INSN_LOOP:
 		emul->cond = loop_conds[insn->opcode.bytes[0] - OPCODE_LOOPNE];
-		return emul_prepare_count(emul, insn);
+		fallthrough;
 	case INSN_JCXZ:
-		return emul_prepare_count(emul, insn);
+		emul->narrow = !has_native_address(insn);
+		/* Outside of 64-bit mode, it is CX that counts then. */
+		return emul->narrow && !insn->x86_64 ? -EILSEQ : 0;
 	default:
 		return -EILSEQ;
 	}

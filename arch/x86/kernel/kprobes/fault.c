@@ -109,14 +109,6 @@ static bool __kprobes is_detour_fault_handled(struct pt_regs *regs, int trapnr)
 	return false;
 }
 
-/* The armed site at @ip: its instruction faults in a slot only, never in the text. */
-static struct kprobe *__kprobes armed_site_at(unsigned long ip)
-{
-	struct kprobe *kp = get_kprobe((void *)ip);
-
-	return kp && site_is_armed(site_of(kp)) ? kp : NULL;
-}
-
 /*
  * Call the fault handlers of the probes at the instruction, then those of the probe whose
  * handler has executed it, unless that was in an interrupt or NMI. A fault of the
@@ -125,8 +117,11 @@ static struct kprobe *__kprobes armed_site_at(unsigned long ip)
  */
 static bool __kprobes is_fault_handled(struct pt_regs *regs, int trapnr)
 {
-	struct kprobe *site = armed_site_at(regs->ip), *running = kprobe_running();
+	struct kprobe *site = get_kprobe((void *)regs->ip), *running = kprobe_running();
 
+	/* While a site is armed, its instruction faults in a slot only, never in the text. */
+	if (site && !site_is_armed(site_of(site)))
+		site = NULL;
 	if (is_detour_fault_handled(regs, trapnr) ||
 	    (site && kprobe_call_fault_handlers(site, regs, trapnr)))
 		return true;

@@ -70,20 +70,4 @@
 	RETURN_UNCOUNTED
 .endm
 
-/*
- * Load the registers of a struct pt_regs but for flags and sp, and return to bx, where
- * they are popped. Flags, sp and the address cannot be in registers, so the latter takes the place
- * of cs: the struct is none for the unwinder from @left on, see body_unwind().
- */
-.macro RETURN_TO_DETOUR left:req ret:req
-	RESTORE_SEGMENTS
-	LOAD_ALL_BUT_BX
-	mov	%_ASM_BX, FRAME_CS(%_ASM_SP)
-\left:
-	mov	FRAME_BX(%_ASM_SP), %_ASM_BX
-	lea	FRAME_CS(%_ASM_SP), %_ASM_SP
-\ret:
-	RETURN_UNCOUNTED
-.endm
-
 #endif /* _X86_KPROBES_FRAME_H */

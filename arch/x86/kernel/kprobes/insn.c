@@ -9,6 +9,7 @@
 #include <linux/cache.h>
 #include <linux/export.h>
 #include <linux/kernel.h>
+#include <linux/minmax.h>
 #include <linux/string.h>
 
 #include <asm/text-patching.h>
@@ -190,19 +191,6 @@ static char vex_insn_class(const struct insn *insn)
 	return INSN_ORDINARY;
 }
 
-static char insn_class_by_opcode(const struct insn *insn)
-{
-	u16 opcode = insn_opcode(insn);
-	char class;
-
-	if (opcode >= OPCODE_VEX)
-		return vex_insn_class(insn);
-
-	class = opcode < 0x100 ? one_byte_opcodes[opcode] :
-				 two_byte_opcodes[opcode & 0xff];
-	return class == 'g' ? opcode_group_class(insn) : class;
-}
-
 /*
  * kprobe_insn_class() - The enum insn_class of an instruction that is decoded up to its ModRM byte
  *
@@ -210,9 +198,16 @@ static char insn_class_by_opcode(const struct insn *insn)
  */
 char kprobe_insn_class(const struct insn *insn)
 {
-	char class = insn_class_by_opcode(insn);
+	u16 opcode = insn_opcode(insn);
+	char class;
 
+	if (opcode >= OPCODE_VEX)
+		return vex_insn_class(insn);
+
+	class = opcode < 0x100 ? one_byte_opcodes[opcode] : two_byte_opcodes[opcode & 0xff];
 	switch (class) {
+	case 'g':
+		return opcode_group_class(insn);
 	case 'm':
 		return insn->modrm.nbytes ? INSN_ORDINARY : INSN_REFUSED;
 	case 'o':
@@ -220,7 +215,7 @@ char kprobe_insn_class(const struct insn *insn)
 	case 'O':
 		return insn->x86_64 ? INSN_REFUSED : INSN_SYSTEM;
 	case INSN_NOP:	/* these prefixes make it XCHG or PAUSE */
-		if (insn_opcode(insn) == OPCODE_NOP &&
+		if (opcode == OPCODE_NOP &&
 		    (X86_REX_B(insn->rex_prefix.bytes[0]) || is_rex2_insn(insn) ||
 		     has_prefix(insn, PREFIX_REP)))
 			return INSN_ORDINARY;
@@ -250,18 +245,6 @@ static bool is_sti_shadow_needed(const struct insn *sti)
 	return class == INSN_WAIT || class == INSN_TIMED_WAIT || class <= INSN_REFUSED;
 }
 
-static enum insn_run insn_emulated_run(const struct insn *insn)
-{
-	struct insn_emulation emul;
-
-	if (kprobe_prepare_emulation(&emul, insn) ||
-	    (emul.op == INSN_STI && is_sti_shadow_needed(insn)))
-		return INSN_RUN_NEVER;
-
-	return emul.op == INSN_NOP || emul.op == INSN_ENDBR || emul.op == INSN_WAIT ?
-		INSN_RUN_SKIP : INSN_RUN_EMULATE;
-}
-
 /* Refused forms that the class of the opcode does not cover. */
 static bool is_refused_form(const struct insn *insn)
 {
@@ -286,12 +269,17 @@ static bool is_refused_form(const struct insn *insn)
 enum insn_run kprobe_analyse_insn(const struct insn *insn)
 {
 	char class = kprobe_insn_class(insn);
+	struct insn_emulation emul;
 
 	if (is_refused_form(insn))
 		return INSN_RUN_NEVER;
 	if (class == INSN_ORDINARY || class == INSN_SYSTEM)
 		return INSN_RUN_BOOST;
-	return insn_emulated_run(insn);
+	if (kprobe_prepare_emulation(&emul, insn) ||
+	    (class == INSN_STI && is_sti_shadow_needed(insn)))
+		return INSN_RUN_NEVER;
+	return class == INSN_NOP || class == INSN_ENDBR || class == INSN_WAIT ?
+		INSN_RUN_SKIP : INSN_RUN_EMULATE;
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_analyse_insn);
 
@@ -320,17 +308,6 @@ static const struct cfi_check {
 /* arch_seek_insn() has as many bytes of each instruction. */
 static_assert(ARRAY_SIZE(cfi_checks[0].code) <= MAX_INSN_SIZE);
 
-static bool is_cfi_check(const struct cfi_check *check, const u8 *code)
-{
-	size_t i;
-
-	for (i = 0; i < check->size; i++) {
-		if (check->code[i] != ANY && check->code[i] != code[i])
-			return false;
-	}
-	return true;
-}
-
 /*
  * kprobe_cfi_check_size() - The size of a check of an indirect call's target at @code, or 0
  *
@@ -343,9 +320,13 @@ static bool is_cfi_check(const struct cfi_check *check, const u8 *code)
 size_t kprobe_cfi_check_size(const u8 *code, size_t len)
 {
 	const struct cfi_check *check;
+	size_t i;
 
 	for (check = cfi_checks; check < cfi_checks + ARRAY_SIZE(cfi_checks); check++) {
-		if (check->size <= len && is_cfi_check(check, code))
+		for (i = 0; i < min(len, check->size); i++)
+			if (check->code[i] != ANY && check->code[i] != code[i])
+				break;
+		if (i == check->size)
 			return check->size;
 	}
 	return 0;
