@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Detours: what detour.S and other code share
+ * Detours, and the relays through which jumps of two bytes reach them
  */
 #ifndef _X86_KPROBES_DETOUR_H
 #define _X86_KPROBES_DETOUR_H
@@ -40,6 +40,7 @@
 
 #include <asm/ibt.h>
 #include <asm/ptrace.h>
+#include <asm/text-patching.h>
 
 struct kprobe_site;
 
@@ -64,6 +65,11 @@ static __always_inline void detour_clear_mark(struct pt_regs *regs)
 }
 
 #ifdef CONFIG_OPTPROBES
+static __always_inline struct arch_optimized_insn *detour_of(struct kprobe *kp)
+{
+	return &container_of(kp, struct optimized_kprobe, kp)->optinsn;
+}
+
 /* Does it call post handlers, too? */
 static inline bool detour_has_post(const struct arch_optimized_insn *op)
 {
@@ -82,12 +88,41 @@ void kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs);
 void kprobe_detour_resched(void);
 void kprobe_detour_redirect(struct pt_regs *regs);
 struct kprobe *kprobe_detour_unwind(unsigned long *ip, unsigned long *sp);
+
+/* The address of the relay of the site @kp, which has one. */
+static inline unsigned long kprobe_relay_addr(const struct arch_optimized_insn *op,
+					      const struct kprobe *kp)
+{
+	return (unsigned long)kp->addr + JMP8_INSN_SIZE + READ_ONCE(op->relay);
+}
+
+/* The padding that the relay replaces. */
+static inline u8 *kprobe_relay_padding(struct arch_optimized_insn *op)
+{
+	return op->code + op->size;
+}
+
+unsigned long kprobe_relay_find_place(unsigned long site, bool *padded);
+void kprobe_relay_make(struct arch_optimized_insn *op, const struct kprobe *kp);
+void kprobe_relay_free(struct arch_optimized_insn *op, const struct kprobe *kp);
+struct kprobe *kprobe_relay_owner(unsigned long addr);
+bool kprobe_relays_overlap(unsigned long addr, unsigned int size);
 #else
 static inline void kprobe_detour_redirect(struct pt_regs *regs) { }
 
 static inline struct kprobe *kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 {
 	return NULL;
+}
+
+static inline struct kprobe *kprobe_relay_owner(unsigned long addr)
+{
+	return NULL;
+}
+
+static inline bool kprobe_relays_overlap(unsigned long addr, unsigned int size)
+{
+	return false;
 }
 #endif
 

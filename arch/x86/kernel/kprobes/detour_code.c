@@ -16,7 +16,6 @@
 #include "detour.h"
 #include "insn.h"
 #include "opcode.h"
-#include "relay.h"
 #include "text.h"
 
 /* Both copies of the first instruction, which is no branch, if there is a second body. */

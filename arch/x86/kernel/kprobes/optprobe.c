@@ -27,7 +27,6 @@
 #include "detour.h"
 #include "hit.h"
 #include "insn.h"
-#include "relay.h"
 #include "scan.h"
 #include "text.h"
 

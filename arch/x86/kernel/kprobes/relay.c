@@ -26,7 +26,6 @@
 #include <asm/text-patching.h>
 
 #include "detour.h"
-#include "relay.h"
 #include "scan.h"
 #include "text.h"
 

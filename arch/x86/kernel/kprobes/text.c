@@ -15,8 +15,8 @@
 #include <asm/ibt.h>
 #include <asm/text-patching.h>
 
+#include "detour.h"
 #include "insn.h"
-#include "relay.h"
 #include "text.h"
 
 /*

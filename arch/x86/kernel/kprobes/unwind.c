@@ -19,7 +19,6 @@
 #include "detour.h"
 #include "hit.h"
 #include "opcode.h"
-#include "relay.h"
 
 /*
  * The site of the hit on this CPU whose pre handlers see @regs, or whose copy has run if that is
