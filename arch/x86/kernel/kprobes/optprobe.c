@@ -88,22 +88,23 @@ __noendbr void __kprobes kprobe_detour_call_post(struct kprobe *kp, struct pt_re
  */
 int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
 {
+	bool from_above = kprobe_hit_from_above();
 	int changed;
 
-	if (!kprobe_hit_from_above()) {
+	if (from_above) {
+		kprobe_begin_hit(kp, regs, true);
+		changed = kprobe_call_pre_handler(kprobe_called(kp, true), regs);
+	} else {
 		kprobe_count_skipped(kp);
 		changed = detour_has_post(detour_of(kp));
-		if (changed) {
-			detour_clear_mark(regs);
+		if (changed)
 			regs->ip = (unsigned long)detour_first_copy(detour_of(kp));
-		}
-		return changed;
 	}
-	kprobe_begin_hit(kp, regs, true);
-	changed = kprobe_call_pre_handler(kprobe_called(kp, true), regs);
+	barrier();	/* with the mark, an NMI takes ip for one after a breakpoint */
 	if (changed)
 		detour_clear_mark(regs);
-	kprobe_end_hit(true);
+	if (from_above)
+		kprobe_end_hit(true);
 	return changed;
 }
 
@@ -196,7 +197,7 @@ static int read_displaced_text(u8 *code, unsigned long addr, unsigned int jump_s
 	if (!kallsyms_lookup_size_offset(addr, &function_size, &offset))
 		return -ERANGE;
 	size = min(function_size - offset, (unsigned long)MAX_OPTIMIZED_LENGTH);
-	kprobe_read_text(code, addr, size);
+	size = kprobe_read_text(code, addr, size);
 	size = kprobe_displaced_size(code, size, jump_size,
 				     cpu_feature_enabled(X86_FEATURE_INDIRECT_THUNK_ITS),
 				     cpu_feature_enabled(X86_FEATURE_RETPOLINE_LFENCE));
