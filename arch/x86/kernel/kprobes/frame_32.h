@@ -27,16 +27,9 @@
 
 .macro PUSH_REGS unwind_hint
 	pushl	$0		/* the place of gs, which is the user's */
-	pushl	%fs
-	pushl	%es
-	pushl	%ds
-	pushl	%eax
-	pushl	%ebp
-	pushl	%edi
-	pushl	%esi
-	pushl	%edx
-	pushl	%ecx
-	pushl	%ebx
+	.irp	reg, fs, es, ds, eax, ebp, edi, esi, edx, ecx, ebx
+	pushl	%\reg
+	.endr
 .endm
 
 /*
@@ -53,13 +46,9 @@
 
 /* Pop a struct pt_regs down to @flags, which with @sp is left to pop; no segments. */
 .macro POP_REST
-	popl	%ebx
-	popl	%ecx
-	popl	%edx
-	popl	%esi
-	popl	%edi
-	popl	%ebp
-	popl	%eax
+	.irp	reg, ebx, ecx, edx, esi, edi, ebp, eax
+	popl	%\reg
+	.endr
 	leal	(PT_EFLAGS - PT_DS)(%esp), %esp
 .endm
 
