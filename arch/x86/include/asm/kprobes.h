@@ -17,7 +17,6 @@
 typedef u8 kprobe_opcode_t;
 
 struct kprobe;
-struct pt_regs;
 
 #define __ARCH_WANT_KPROBES_INSN_SLOT
 

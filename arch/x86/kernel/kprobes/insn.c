@@ -5,7 +5,6 @@
  * The functions here do not know of probes. They only read the decoded bytes and
  * the bytes after them in the same buffer.
  */
-
 #include <linux/cache.h>
 #include <linux/export.h>
 #include <linux/kernel.h>

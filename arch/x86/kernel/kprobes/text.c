@@ -199,8 +199,6 @@ void kprobe_write_text(void *addr, const void *code, unsigned int len, unsigned 
 	u8 old[JMP32_INSN_SIZE];
 
 	lockdep_assert_held(&text_mutex);
-	if (WARN_ON_ONCE(old_len > sizeof(old)))
-		return;
 	memcpy(old, addr, old_len);
 	text_poke(addr, code, len);
 	perf_event_text_poke(addr, old, old_len, code, len);

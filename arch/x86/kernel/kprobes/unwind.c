@@ -62,8 +62,6 @@ static unsigned int words_pushed(const u8 *code, unsigned int offset)
 		case OPCODE_LEA:
 			count -= insn.displacement.value / (int)sizeof(long);
 			break;
-		default:
-			break;
 		}
 	}
 	return count;
