@@ -20,16 +20,10 @@ struct kprobe;
 
 #define __ARCH_WANT_KPROBES_INSN_SLOT
 
-/*
- * Size of a slot in bytes: the longest instruction, a jump after it, and padding
- * that keeps slots aligned to eight bytes.
- */
+/* In bytes: the longest instruction, a jump after it, and padding that aligns the next slot. */
 #define KPROBE_SLOT_SIZE	24
 
-/*
- * A stack has the trampoline's address, or the return address of the trampoline's
- * first instruction, which is a call.
- */
+/* A stack has the trampoline's address, or the return address of the call that is first in it. */
 #define KRETPROBE_TRAMPOLINE_SPAN	5
 
 /* RET with an operand of 16 bits pops arguments. */
@@ -110,10 +104,7 @@ struct kprobe_ctlblk {
 	} outer[8];
 };
 
-/*
- * Maximum number of bytes that a jump displaces: all but the last byte of the jump, and
- * a whole instruction there.
- */
+/* The bytes that a jump displaces at most: all but its last one, and a whole instruction there. */
 #define MAX_OPTIMIZED_LENGTH	(JMP32_INSN_SIZE - 1 + MAX_INSN_SIZE)
 
 /* Sizes in bytes of detours: the largest one, and those of slots for them. */

@@ -3,10 +3,8 @@
  * Index of branch targets: bytes that a jump must not displace, unless they are the
  * first that it displaces
  *
- * The core kernel's text and each module's has an index, a bit a byte. A bit is set if
- * execution may arrive there other than from the preceding instruction, or if a jump
- * label or a static call patches it. No bit is ever cleared. A byte that may be a target
- * counts as one.
+ * The core kernel's text and each module's has an index, a struct branch_map. No bit is ever
+ * cleared. A byte that may be a target counts as one.
  *
  * Targets are: what scan.c finds in functions, starts of symbols, targets of jump labels
  * and of exception fixups, and words of data that may be addresses in the text, but for those
@@ -44,19 +42,14 @@
 
 extern struct exception_table_entry __start___ex_table[], __stop___ex_table[];
 
-/**
- * struct text_index - Branch targets in the text of the core kernel or a module
- * @map:	The branch targets found so far.
- * @next:	Start of the symbol at which scanning the code continues.
- * @starts:	A bit for each byte of a module's text, set if a symbol starts there,
- *		until the code is scanned: kallsyms would walk all symbols for each
- *		look-up. NULL for the core kernel.
- *
- * kprobe_mutex guards all fields.
- */
+/* Branch targets in the text of the core kernel or a module. kprobe_mutex guards all fields. */
 struct text_index {
-	struct branch_map map;
-	unsigned long next;
+	struct branch_map map;	/* those found so far */
+	unsigned long next;	/* start of the symbol at which scanning the code continues */
+	/*
+	 * A bit for each byte of a module's text, set if a symbol starts there, until the code is
+	 * scanned: kallsyms would walk all symbols for each look-up. NULL for the core kernel.
+	 */
 	unsigned long *starts;
 };
 
@@ -340,19 +333,13 @@ void arch_forget_text(struct kprobe_text *text)
 }
 EXPORT_SYMBOL_IF_KUNIT(arch_forget_text);
 
-/* -------------------------------------------------------------------- checking */
-
-/**
- * kprobe_branches_check() - Check if a jump may displace instructions
- * @addr: The address of the first instruction.
- * @size: The size of the instructions in bytes, more than 1. They are in one function.
+/*
+ * kprobe_branches_check() - Check if a jump at @addr may displace @size bytes, more than 1
  *
- * The first byte may be a branch target, the others must not be.
- *
- * Context: Process; kprobe_mutex, jump_label_lock() and text_mutex are held.
- * Return: 0 if it may; -EAGAIN if arch_learn_text() must be called for the text first;
- *	   -ERANGE if they do not end in the text; -EBUSY if another user of the text patches
- *	   them; -EADDRINUSE if there may be a branch into them.
+ * They are instructions of one function. The first byte may be a branch target, the others must
+ * not be. kprobe_mutex, jump_label_lock() and text_mutex are held. Returns 0 if it may; -EAGAIN
+ * if arch_learn_text() must be called for the text first; -ERANGE if they do not end in the text;
+ * -EBUSY if another user of the text patches them; -EADDRINUSE if there may be a branch into them.
  */
 int kprobe_branches_check(unsigned long addr, unsigned int size)
 {
@@ -373,16 +360,11 @@ int kprobe_branches_check(unsigned long addr, unsigned int size)
 	       -EBUSY : -EADDRINUSE;
 }
 
-/**
- * kprobe_branches_reach() - Check if a branch may lead to one of some bytes
- * @addr: The address of the first byte.
- * @size: The number of bytes, not 0.
- * @text: An address in the text that must contain the bytes.
+/*
+ * kprobe_branches_reach() - Check if a branch may lead to one of the @size bytes from @addr on
  *
- * Context: Process; kprobe_mutex is held.
- * Return: false if no branch leads to any of the bytes, no jump label and no static call
- *	   patches them, and they are in the text of @text, whose index is complete;
- *	   else true.
+ * Returns false if none does, no jump label and no static call patches them, and they are in the
+ * text that contains @text, whose index is complete; else true. kprobe_mutex is held.
  */
 bool kprobe_branches_reach(unsigned long addr, unsigned int size, unsigned long text)
 {

@@ -22,16 +22,11 @@
 static_assert(DETOUR_HEAD + DETOUR_POST_HEAD + DISPLACED_COPY_MAX + MAX_INSN_SIZE +
 	      2 * JMP32_INSN_SIZE <= MAX_OPTINSN_SIZE);
 
-/**
- * struct detour_code - Code of a detour in the making
- * @bytes:	The code.
- * @at:		Where it is to run.
- * @len:	Its length so far.
- */
+/* The code of a detour in the making */
 struct detour_code {
 	u8 bytes[MAX_OPTINSN_SIZE];
-	const kprobe_opcode_t *at;
-	unsigned int len;
+	const kprobe_opcode_t *at;	/* where it is to run */
+	unsigned int len;		/* its length so far */
 };
 
 static void detour_add(struct detour_code *code, const void *bytes, unsigned int size)
@@ -167,14 +162,12 @@ static int detour_generate(struct detour_code *code, struct arch_optimized_insn 
 	return err;
 }
 
-/**
+/*
  * kprobe_detour_make() - Write a site's detour, and the relay if the jump needs one
- * @op: The choice of the jump, and the displaced bytes. Receives the detour, perhaps not a
- *	complete one if that fails.
- * @site: The site.
  *
- * Context: Process; kprobe_mutex and text_mutex are held.
- * Return: 0, or an error of arch_prepare_optimized_kprobe().
+ * @op has the choice of the jump and the displaced bytes. It receives the detour, perhaps not a
+ * complete one if that fails. kprobe_mutex and text_mutex are held. Returns 0, or an error of
+ * arch_prepare_optimized_kprobe().
  */
 int kprobe_detour_make(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
@@ -198,16 +191,13 @@ int kprobe_detour_make(struct arch_optimized_insn *op, struct kprobe_site *site)
 
 /* ------------------------------------------------------------- addresses */
 
-/**
- * kprobe_detour_origin() - Find the displaced instruction that a copy in a detour stems from
- * @op: The detour.
- * @offset: Offset in it of an instruction of the copies, or of what calls post handlers.
- * @pushed: Set to the number of bytes on the stack at that instruction in addition to
- *	those at the displaced one: a copied call has pushed its return address.
+/*
+ * kprobe_detour_origin() - The offset of the displaced instruction that a copy stems from
  *
- * Context: Any, including NMI.
- * Return: The offset of the displaced instruction, or the number of displaced bytes if @offset
- *	is after the copies.
+ * @offset in the detour is that of a copied instruction, or of what calls post handlers. After
+ * the copies, the number of displaced bytes is returned. @pushed is set to the number of bytes on
+ * the stack in addition to those at the displaced instruction: a copied call has pushed its return
+ * address. Any context, including NMI.
  */
 unsigned int __kprobes kprobe_detour_origin(const struct arch_optimized_insn *op,
 					    unsigned int offset, unsigned int *pushed)
@@ -241,15 +231,13 @@ static void __kprobes detour_unwind_call(unsigned int offset, unsigned int end,
 		*sp = 0;
 }
 
-/**
+/*
  * kprobe_detour_unwind() - Find the instruction of the text that an address in a detour stands for
- * @ip: An address. In a detour it is set to that of the instruction.
- * @sp: The stack pointer. Then it is set to that at the instruction.
  *
- * Context: Any in which RCU is watching. Preemption is off.
- * Return: The site, or NULL if @ip is not in a detour.
+ * Returns the site, with @ip and @sp set to those at the instruction, or NULL if @ip is not in a
+ * detour. Any context in which RCU is watching, with preemption off.
  */
-struct kprobe *kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
+struct kprobe *__kprobes kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 {
 	struct kprobe *kp = kprobe_optinsn_slot_owner(*ip);
 	const struct arch_optimized_insn *op;
@@ -278,5 +266,3 @@ struct kprobe *kprobe_detour_unwind(unsigned long *ip, unsigned long *sp)
 	}
 	return kp;
 }
-
-NOKPROBE_SYMBOL(kprobe_detour_unwind);

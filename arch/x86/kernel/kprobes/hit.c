@@ -405,13 +405,11 @@ static noinline noinstr int kprobe_handle_int3_unwatched(struct pt_regs *regs)
 	return handled;
 }
 
-/**
- * kprobe_int3_handler() - Handle a breakpoint of the kernel
- * @regs: The registers, with @ip after the breakpoint.
+/*
+ * kprobe_int3_handler() - Handle a breakpoint of the kernel, before anything that may be probed
  *
- * Context: The breakpoint exception, before anything else in it that may be probed.
- * Return: 1 if the breakpoint was handled: execution continues at @regs->ip; 0 if
- *	it does not belong to kprobes.
+ * @regs->ip is after the breakpoint. Returns 1 if it was handled: execution continues at @regs->ip;
+ * 0 if it is not one of kprobes.
  */
 noinstr int kprobe_int3_handler(struct pt_regs *regs)
 {

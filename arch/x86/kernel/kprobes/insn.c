@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Analysis of instructions: which can be probed, and how to run each of them
- *
- * The functions here do not know of probes. They only read the decoded bytes and
- * the bytes after them in the same buffer.
  */
 #include <linux/cache.h>
 #include <linux/export.h>

@@ -11,15 +11,10 @@ struct pt_regs;
 
 DECLARE_PER_CPU(unsigned long, jprobe_frame);
 
-/*
- * jprobe_call() - Call @entry with the arguments in @regs and @words words from @args
- *
- * It returns when @entry returns or calls jprobe_leave().
- */
+/* Returns when @entry returns or calls jprobe_leave() with the frame of the call. */
 void jprobe_call(void *entry, const struct pt_regs *regs, const unsigned long *args,
 		 unsigned long words);
 
-/* jprobe_leave() - Return from the jprobe_call() that has this @frame */
 void jprobe_leave(unsigned long frame);
 
 #endif /* _X86_KPROBES_JPROBE_H */

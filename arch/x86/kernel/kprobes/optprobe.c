@@ -47,16 +47,12 @@ static __always_inline kprobe_opcode_t *detour_first_copy(const struct arch_opti
 	return op->insn + op->first;
 }
 
-/**
- * kprobe_detour_call() - Call the pre handlers of a site
- * @kp: The site.
- * @regs: The registers.
+/*
+ * kprobe_detour_call() - Call the pre handlers; returns non-zero if one has changed the path
  *
  * The body cannot do it: the compiler knows what an indirect call needs. A post handler that was
- * set after registration needs another detour.
- *
- * Context: That of the probed code, with preemption off. kprobe_running() is the site.
- * Return: Non-zero if a handler has changed the path.
+ * set after registration needs another detour. kprobe_running() is the site. The context of this
+ * function and of the next ones is that of the probed code, with preemption off.
  */
 __noendbr int __kprobes kprobe_detour_call(struct kprobe *kp, struct pt_regs *regs)
 {
@@ -75,16 +71,11 @@ __noendbr void __kprobes kprobe_detour_call_post(struct kprobe *kp, struct pt_re
 	kprobe_call_post_handler(kprobe_called(kp, false), regs);
 }
 
-/**
+/*
  * kprobe_detour_slow() - Call the pre handlers in a hit that is inside of another one
- * @kp: The site.
- * @regs: The registers.
  *
- * See kprobe_handle_other_int3().
- *
- * Context: That of the probed code, with preemption off.
- * Return: Non-zero if execution continues at @regs->ip: a handler has changed the path, or no
- *	handler may run now, and the detour would call post handlers.
+ * See kprobe_handle_other_int3(). Returns non-zero if execution continues at @regs->ip: a handler
+ * has changed the path, or no handler may run now, and the detour would call post handlers.
  */
 int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
 {
@@ -108,15 +99,11 @@ int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
 	return changed;
 }
 
-/**
+/*
  * kprobe_detour_post_slow() - Call the post handlers in a hit that is inside of another one
- * @kp: The site.
- * @regs: The registers.
  *
  * Whether the hit is missed has been decided in kprobe_detour_slow(): the instruction may have
  * lowered the context level since.
- *
- * Context: That of the probed code, with preemption off.
  */
 void __kprobes kprobe_detour_post_slow(struct kprobe *kp, struct pt_regs *regs)
 {
@@ -140,14 +127,12 @@ static __always_inline bool uses_detour(const struct kprobe *kp,
 	return boost && boost == READ_ONCE(op->insn) + READ_ONCE(op->first);
 }
 
-/**
+/*
  * kprobe_detour_redirect() - Let execution continue where a handler has set ip
- * @regs: The registers.
  *
  * If a jump displaces the instruction at ip, or is about to, execution must continue at the copy:
- * the grace period before the jump may be over already.
- *
- * Context: Any, also noinstr. Preemption is off.
+ * the grace period before the jump may be over already. Any context, also noinstr, with
+ * preemption off.
  */
 noinstr void kprobe_detour_redirect(struct pt_regs *regs)
 {

@@ -29,15 +29,11 @@
 #include "scan.h"
 #include "text.h"
 
-/**
- * kprobe_relay_owner() - Find the site that a relay belongs to
- * @addr: The address of the relay, or any other.
+/*
+ * kprobe_relay_owner() - The site whose relay is at @addr, or NULL
  *
- * The bytes there are a jump to the detour of a site that has its relay there.
- *
- * Context: Any in which RCU is watching. While the result is used, preemption is off or
- *	kprobe_mutex is held.
- * Return: The site, or NULL if there is no relay.
+ * The bytes there are a jump to the detour of a site that has its relay there. Any context in
+ * which RCU is watching. While the result is used, preemption is off or kprobe_mutex is held.
  */
 struct kprobe *kprobe_relay_owner(unsigned long addr)
 {
@@ -51,14 +47,7 @@ struct kprobe *kprobe_relay_owner(unsigned long addr)
 	return kp && addr == kprobe_relay_addr(detour_of(kp), kp) ? kp : NULL;
 }
 
-/**
- * kprobe_relays_overlap() - Check for relays in some bytes of the text
- * @addr: The address of the first byte.
- * @size: The number of bytes.
- *
- * Context: Process; kprobe_mutex is held.
- * Return: true if one of the bytes belongs to a relay.
- */
+/* kprobe_relays_overlap() - True if one of some bytes is of a relay; kprobe_mutex is held */
 bool kprobe_relays_overlap(unsigned long addr, unsigned int size)
 {
 	for (unsigned long pos = addr + 1 - JMP32_INSN_SIZE; pos < addr + size; pos++)
@@ -66,8 +55,6 @@ bool kprobe_relays_overlap(unsigned long addr, unsigned int size)
 			return true;
 	return false;
 }
-
-/* --------------------------------------------------------------------- places */
 
 /* The lowest and the highest address that a jump of two bytes at @site reaches. */
 static unsigned long relay_lowest(unsigned long site)
@@ -158,15 +145,11 @@ static unsigned long relay_find_in_symbol(unsigned long start, unsigned long end
 				     padded);
 }
 
-/**
- * kprobe_relay_find_place() - Find padding for the relay of a site
- * @site: The address of the site.
- * @padded: Set to false if no padding is in reach: it makes no sense to try again.
+/*
+ * kprobe_relay_find_place() - The address for the relay of a site, or 0 if there is no room
  *
- * Decodes the functions in reach from their start on.
- *
- * Context: Process; kprobe_mutex and text_mutex are held.
- * Return: The address for the relay, or 0 if no padding in reach has room.
+ * Decodes the functions in reach from their start on. Sets @padded to false if no padding is in
+ * reach: it makes no sense to try again. kprobe_mutex and text_mutex are held.
  */
 unsigned long kprobe_relay_find_place(unsigned long site, bool *padded)
 {
@@ -186,16 +169,11 @@ unsigned long kprobe_relay_find_place(unsigned long site, bool *padded)
 	return place;
 }
 
-/* -------------------------------------------------------------- making, freeing */
-
-/**
- * kprobe_relay_make() - Write a relay
- * @op: The complete detour, to which it leads.
- * @kp: The site.
+/*
+ * kprobe_relay_make() - Write the relay that leads to the complete detour @op
  *
- * Before a jump leads to the relay, all CPUs must be synchronised.
- *
- * Context: Process, may sleep; kprobe_mutex and text_mutex are held.
+ * Before a jump leads to the relay, all CPUs must be synchronised. kprobe_mutex and text_mutex
+ * are held.
  */
 void kprobe_relay_make(struct arch_optimized_insn *op, const struct kprobe *kp)
 {
@@ -208,12 +186,10 @@ void kprobe_relay_make(struct arch_optimized_insn *op, const struct kprobe *kp)
 	kprobe_write_text(addr, jump, sizeof(jump), sizeof(jump));
 }
 
-/**
- * kprobe_relay_free() - Restore the padding where a relay is
- * @op: The detour. No task may be at the relay any more.
- * @kp: The site.
+/*
+ * kprobe_relay_free() - Restore the padding where a relay is, at which there is no task any more
  *
- * Context: Process, may sleep; kprobe_mutex is held. Takes text_mutex.
+ * kprobe_mutex is held. Takes text_mutex.
  */
 void kprobe_relay_free(struct arch_optimized_insn *op, const struct kprobe *kp)
 {

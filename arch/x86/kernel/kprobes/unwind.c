@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stack traces from slots: the ORC unwinder finds no data for them
- *
- * Other unwinders need none.
+ * Stack traces from slots: the ORC unwinder finds no data for them, and others need none
  */
 #include <linux/cleanup.h>
 #include <linux/kprobes.h>
