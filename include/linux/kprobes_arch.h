@@ -86,128 +86,107 @@ int kprobe_add_area_blacklist(unsigned long start, unsigned long end);
 
 /*
  * Provided by an architecture's back end, in the order of a probe's life. What is optional
- * has a weak default. A function for which no context is given is called in process context
- * with kprobe_mutex, the hotplug lock and text_mutex held, and may sleep.
+ * has a weak default. @p is the struct kprobe of a site. A function for which no context is given
+ * is called in process context with kprobe_mutex, the hotplug lock and text_mutex held, and may
+ * sleep.
  *
  * asm/kprobes.h has the types kprobe_opcode_t and struct arch_specific_insn, and
- * arch_remove_kprobe(), a function or macro: it frees what arch_prepare_kprobe() and
- * arch_prepare_post_handler() have allocated for a site. No task is in its slots any more.
+ * arch_remove_kprobe(), a function or macro: with only kprobe_mutex held, it frees what
+ * arch_prepare_kprobe() and arch_prepare_post_handler() have allocated for a site. No task is in
+ * its slots any more.
  */
 
-/**
- * arch_init_kprobes() - Prepare the back end
+/*
+ * arch_init_kprobes() - Prepare the back end; after an error that it returns, nothing can be probed
  *
- * Context: Process context, once, during boot. No other function of the back end has been
- *	called, and there is no probe, nor a slot.
- * Return: 0, or an error: then nothing can be probed.
+ * Called once, during boot, in process context without locks, after the two functions for the
+ * blacklist. There is no probe, nor a slot.
  */
 int arch_init_kprobes(void);
 
-/**
- * arch_populate_kprobe_blacklist() - Add the architecture's functions to the blacklist
+/*
+ * arch_populate_kprobe_blacklist() - Add the architecture's functions to the blacklist (optional)
  *
- * Optional. It calls kprobe_add_area_blacklist() for code that cannot have an annotation.
- *
- * Context: Process context, once, during boot.
- * Return: 0, or an error of kprobe_add_area_blacklist().
+ * Called once, during boot, in process context without locks. It calls
+ * kprobe_add_area_blacklist() for code that cannot have an annotation, and returns 0 or its error.
  */
 int arch_populate_kprobe_blacklist(void);
 
-/**
- * arch_within_kprobe_blacklist() - Check an address against the architecture's ranges
- * @addr: The address.
+/*
+ * arch_within_kprobe_blacklist() - True if @addr is in a range that must not be probed (optional)
  *
- * Optional. The default is the section of __kprobes, which another one includes.
- *
- * Context: Any.
- * Return: true if @addr must not be probed.
+ * The default is the section of __kprobes, which another one includes. Any context.
  */
 bool arch_within_kprobe_blacklist(unsigned long addr);
 
-/**
- * arch_adjust_kprobe_addr() - Map an offset into a function to the address to probe
- * @addr: The function's address.
- * @offset: Offset from @addr in bytes.
- * @on_func_entry: Set to whether the result is the function's entry.
+/*
+ * arch_adjust_kprobe_addr() - The address to probe for an @offset into the function at @addr
  *
- * Optional, for an architecture whose functions begin with an instruction that must stay.
- *
- * Context: Any.
- * Return: The address to probe.
+ * Sets @on_func_entry to whether that is the function's entry. Optional, for an architecture whose
+ * functions begin with an instruction that must stay. Any context.
  */
 kprobe_opcode_t *arch_adjust_kprobe_addr(unsigned long addr, unsigned long offset,
 					 bool *on_func_entry);
 
-/**
- * arch_seek_insn() - Decode instructions up to an address
- * @pos: The address of an instruction at or below @addr, advanced by the call.
- * @before: Set to the address of the instruction, or sequence, before the one at *@pos, if
- *	the call has advanced that.
- * @addr: The address to reach.
+/*
+ * arch_seek_insn() - Decode instructions from *@pos, where one starts, up to @addr, not below it
  *
+ * Advances *@pos, and then sets *@before to the address of the instruction, or sequence, before it.
  * Optional, for an architecture with instructions of different lengths or with reserved
  * instructions. The others leave the check to arch_prepare_kprobe().
  *
- * Return: 0 if an instruction starts at @addr, with *@pos set to @addr; -EILSEQ if
- *	none does, with *@pos after @addr if the text up to there could be decoded; -EINVAL
- *	if it is part of a sequence that must not change; -EBUSY if the jump of another site
- *	uses it.
+ * Returns 0 if an instruction starts at @addr, with *@pos set to @addr; -EILSEQ if none does, with
+ * *@pos after @addr if the text up to there could be decoded; -EINVAL if it is part of a sequence
+ * that must not change; -EBUSY if the jump of another site uses it.
  */
 int arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr);
 
-/**
- * alloc_insn_page() - Allocate a page for copied instructions (optional)
- *
- * Return: The page, executable, or NULL.
- */
+/* alloc_insn_page() - Allocate an executable page for copied instructions, or NULL (optional) */
 void *alloc_insn_page(void);
 
-/**
- * arch_prepare_kprobe() - Prepare all that a hit at an address needs
- * @p: The site. Its addr and flags are set, and it is in no index yet.
+/*
+ * arch_prepare_kprobe() - Prepare all that a hit at a site needs, which is in no index yet
  *
- * It reads the instruction into @p->opcode, and chooses how it will be executed: by a copy
- * in the slot that kprobe_get_insn_slot() or get_insn_slot() allocates, or by emulation. The
- * text stays as it is.
+ * It reads the instruction at @p->addr into @p->opcode, and chooses how it will be executed: by a
+ * copy in the slot that kprobe_get_insn_slot() or get_insn_slot() allocates, or by emulation. The
+ * text stays as it is. @p->flags are set.
  *
- * Return: 0; -EILSEQ if there is no instruction that could be decoded; -EINVAL or -EOPNOTSUPP
- *	if it cannot be probed; -ENOMEM. After an error arch_remove_kprobe() is not called.
+ * Returns 0; -EILSEQ if there is no instruction that could be decoded; -EINVAL or -EOPNOTSUPP if it
+ * cannot be probed; -ENOMEM. After an error arch_remove_kprobe() is not called.
  */
 int arch_prepare_kprobe(struct kprobe *p);
 
-/**
+/*
  * arch_prepare_post_handler() - Prepare what only hits with post handlers need (optional)
- * @p: The site. A probe with a post handler is about to join it, perhaps not the first.
  *
- * Return: 0, or an error of arch_prepare_kprobe(): then the probe is refused.
+ * A probe with a post handler, perhaps not the first, is about to join the site. It is refused
+ * with the error that is returned, one of arch_prepare_kprobe().
  */
 int arch_prepare_post_handler(struct kprobe *p);
 
-/**
- * arch_trampoline_kprobe() - Recognise the probe of a return trampoline
- * @p: The probe or site.
+/*
+ * arch_trampoline_kprobe() - 1 for the probe or site of a return trampoline, else 0 (optional)
  *
- * Optional, for an architecture whose trampoline is a breakpoint. Such a site stays armed
- * while the knob "enabled" is off, as calls in flight return to it.
- *
- * Context: Any.
- * Return: 1 if it is, else 0.
+ * For an architecture whose trampoline is a breakpoint. Such a site stays armed while the knob
+ * "enabled" is off, as calls in flight return to it. Any context.
  */
 int arch_trampoline_kprobe(struct kprobe *p);
 
-/**
+/*
  * arch_arm_kprobe() - Write the breakpoint; arch_sync_kprobes() follows a batch of calls
- * @p: The site, which hits on other CPUs can find already.
+ *
+ * Hits on other CPUs can find the site already.
  */
 void arch_arm_kprobe(struct kprobe *p);
 
-/**
+/*
  * arch_disarm_kprobe() - Restore the text in place of the breakpoint; see arch_arm_kprobe()
- * @p: The site. Hits can still be in progress, and find it until they end.
+ *
+ * Hits can still be in progress, and find the site until they end.
  */
 void arch_disarm_kprobe(struct kprobe *p);
 
-/**
+/*
  * arch_sync_kprobes() - Make patched text visible to all CPUs
  *
  * Optional, for an architecture whose arch_arm_kprobe() and arch_disarm_kprobe() leave the
@@ -215,27 +194,20 @@ void arch_disarm_kprobe(struct kprobe *p);
  */
 void arch_sync_kprobes(void);
 
-/**
- * kprobe_exceptions_notify() - Handle an exception that is reported to notify_die()
- * @self: The notifier.
- * @val: An enum die_val.
- * @data: A struct die_args.
+/*
+ * kprobe_exceptions_notify() - Handle an exception, @val, that is reported to notify_die()
  *
- * Optional, for an architecture whose exceptions do not call the back end.
- *
- * Context: That of the exception.
- * Return: NOTIFY_STOP if it was one of a hit, else NOTIFY_DONE.
+ * Optional, for an architecture whose exceptions do not call the back end. Called in the context of
+ * the exception, with a struct die_args as @data. Returns NOTIFY_STOP if the exception was one of a
+ * hit, else NOTIFY_DONE.
  */
 int kprobe_exceptions_notify(struct notifier_block *self, unsigned long val, void *data);
 
-/**
- * arch_call_jprobe() - Call the handler of a jumper probe
- * @jp: The probe.
- * @regs: The registers at the entry of the probed function, which stay as they are.
+/*
+ * arch_call_jprobe() - Call the handler of a jumper probe, from its pre handler
  *
- * For an architecture that selects HAVE_JPROBES.
- *
- * Context: That of a pre handler.
+ * For an architecture that selects HAVE_JPROBES. @regs are those at the entry of the probed
+ * function, and stay as they are.
  */
 void arch_call_jprobe(struct jprobe *jp, const struct pt_regs *regs);
 
@@ -256,26 +228,16 @@ static inline void dump_kprobe(struct kprobe *kp) { }
 
 #ifdef CONFIG_KPROBES_ON_FTRACE
 
-/**
- * kprobe_ftrace_handler() - Handle a hit at an ftrace site
- * @ip: The address of the site.
- * @parent_ip: The return address of the function.
- * @ops: The ftrace_ops that has called.
- * @fregs: The registers.
+/*
+ * kprobe_ftrace_handler() - Handle a hit at an ftrace site, at the address @ip
  *
- * An architecture provides it that selects HAVE_KPROBES_ON_FTRACE.
- *
- * Context: Any. Preemption may be enabled, and RCU may not be watching.
+ * An architecture provides it that selects HAVE_KPROBES_ON_FTRACE. Any context: preemption may be
+ * enabled, and RCU may not be watching. @ops is the ftrace_ops that has called.
  */
 void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 			   struct ftrace_ops *ops, struct ftrace_regs *fregs);
 
-/**
- * arch_prepare_kprobe_ftrace() - Prepare a site that ftrace calls
- * @p: The site, as for arch_prepare_kprobe(), which is not called for it.
- *
- * Return: 0, or an error of arch_prepare_kprobe().
- */
+/* arch_prepare_kprobe_ftrace() - arch_prepare_kprobe(), for a site that ftrace calls */
 int arch_prepare_kprobe_ftrace(struct kprobe *p);
 
 extern bool kprobe_ftrace_disabled;
@@ -290,16 +252,11 @@ extern bool kprobe_ftrace_disabled;
 
 #ifdef CONFIG_OPTPROBES
 
-/**
- * struct optimized_kprobe - Site, for an architecture that can put a jump there
- * @kp:		The site.
- * @list:	Entry in a list of sites passed to the architecture, or of the optimiser.
- * @optinsn:	The architecture's data: its detour, the target of the jump.
- */
+/* A site, for an architecture that can put a jump there */
 struct optimized_kprobe {
 	struct kprobe kp;
-	struct list_head list;
-	struct arch_optimized_insn optinsn;
+	struct list_head list;	/* in a list of the optimiser, or of sites for the architecture */
+	struct arch_optimized_insn optinsn;	/* its detour, the target of the jump */
 };
 
 /* No farther apart, in bytes, are two sites whose jumps need the same bytes. */
@@ -319,127 +276,90 @@ static inline void free_optinsn_slot(kprobe_opcode_t *slot, int dirty)
 
 /*
  * Provided by an architecture's back end that selects HAVE_OPTPROBES, in the order of a
- * jump's life, in the contexts said above. What is optional has a weak default.
+ * jump's life. What is optional has a weak default. Functions are called in process context with
+ * kprobe_mutex held; those for which "text locks" are given also with the hotplug lock and
+ * text_mutex.
  */
 
-/**
- * arch_learn_text() - Analyse a text for arch_prepare_optimized_kprobe()
- * @addr: An address in the text.
+/*
+ * arch_learn_text() - Analyse the text at @addr for arch_prepare_optimized_kprobe()
  *
- * Optional, for an architecture that must know the targets of all jumps.
- *
- * Context: Process context, kprobe_mutex held: one call must do no more than a
- *	part of the work.
- * Return: 1 if it is to be called again, 0 if the analysis is complete, or an error
- *	if there can be no jump at @addr.
+ * Optional, for an architecture that must know the targets of all jumps. One call must do no more
+ * than a part of the work. Returns 1 if it is to be called again, 0 if the analysis is complete, or
+ * an error if there can be no jump at @addr.
  */
 int arch_learn_text(unsigned long addr);
 
-/**
+/*
  * arch_forget_text() - Drop what arch_learn_text() found in a text (optional)
- * @text: The text of a module, which goes away; or that of the kernel, which is learned again
- *	when that is needed.
  *
- * Context: Process context, kprobe_mutex held.
+ * The text is that of a module, which goes away; or that of the kernel, which is learned again when
+ * that is needed.
  */
 void arch_forget_text(struct kprobe_text *text);
 
-/**
- * alloc_optinsn_page() - Allocate a page for detours (optional)
+/*
+ * alloc_optinsn_page() - Allocate a page for detours, or NULL (optional); text locks
  *
- * Return: The page, executable and within reach of a jump, or NULL.
+ * The page is executable and within reach of a jump.
  */
 void *alloc_optinsn_page(void);
 
-/**
- * free_optinsn_page() - Free a page for detours (optional)
- * @page: The page.
- *
- * Context: Process context, kprobe_mutex held.
- */
+/* free_optinsn_page() - Free a page for detours (optional) */
 void free_optinsn_page(void *page);
 
-/**
- * arch_prepare_optimized_kprobe() - Make a site's detour
- * @op: The site.
- * @orig: The same.
+/*
+ * arch_prepare_optimized_kprobe() - Make a site's detour; @orig is its struct kprobe; text locks
  *
  * The detour calls the handlers, runs the instructions that the jump will displace, and
  * returns to the text after them. It is a slot of get_optinsn_slot() or one of its kin.
  *
- * Return: 0, or an error: then the site keeps its breakpoint. -ENOMEM and -EAGAIN mean that
- *	it is tried again later. Others are shown in debugfs.
+ * Returns 0, or an error: then the site keeps its breakpoint. -ENOMEM and -EAGAIN mean that
+ * it is tried again later. Others are shown in debugfs.
  */
 int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *orig);
 
-/**
- * arch_prepared_optinsn() - Check for a detour
- * @optinsn: The architecture's data of the site.
- *
- * Context: Process context, kprobe_mutex held.
- * Return: 1 if there is one, else 0.
- */
+/* arch_prepared_optinsn() - 1 if a site, whose data is @optinsn, has a detour, else 0 */
 int arch_prepared_optinsn(struct arch_optimized_insn *optinsn);
 
-/**
- * arch_detour_suits() - Check that a site's detour calls all handlers (optional)
- * @op: The site.
- *
- * Context: Process context, kprobe_mutex held.
- * Return: true if it does.
- */
+/* arch_detour_suits() - True if a site's detour calls all handlers (optional) */
 bool arch_detour_suits(struct optimized_kprobe *op);
 
-/**
- * arch_within_optimized_kprobe() - Check whether a jump displaces an address
- * @op: A site with a detour.
- * @addr: The address.
- *
- * Context: Process context, kprobe_mutex held.
- * Return: 1 if it does, else 0.
- */
+/* arch_within_optimized_kprobe() - 1 if the jump to a site's detour displaces @addr, else 0 */
 int arch_within_optimized_kprobe(struct optimized_kprobe *op, kprobe_opcode_t *addr);
 
-/**
- * arch_check_optimized_kprobe() - Check that nothing stands in the way of a jump
- * @op: A site with a detour. No other site is armed where the jump will be.
+/*
+ * arch_check_optimized_kprobe() - Check that nothing stands in the way of a jump; text locks
  *
- * Return: 0, or an error as that of arch_prepare_optimized_kprobe().
+ * The site has a detour, and no other site is armed where the jump will be. Returns 0, or an
+ * error as arch_prepare_optimized_kprobe() does.
  */
 int arch_check_optimized_kprobe(struct optimized_kprobe *op);
 
-/**
+/*
  * arch_use_detour() - Let hits of the breakpoint run displaced instructions in the detour
- * @op: The site.
- * @use: True to run them in the detour, false to run them in the slot.
  *
- * Optional, for an architecture whose jumps displace more than a breakpoint does.
- *
- * Context: Process context, kprobe_mutex held.
+ * If not @use, let them run in the slot again. Optional, for an architecture whose jumps displace
+ * more than a breakpoint does.
  */
 void arch_use_detour(struct optimized_kprobe *op, bool use);
 
-/**
- * arch_optimize_kprobes() - Write jumps in place of breakpoints
- * @oplist: The sites, in address order. The call empties the list, by list_del_init().
+/*
+ * arch_optimize_kprobes() - Write jumps in place of breakpoints; text locks
  *
- * No task is in the text that the jumps displace, but for the first byte of each.
+ * The call empties @oplist, which is in address order, by list_del_init(). No task is in the text
+ * that the jumps displace, but for the first byte of each.
  */
 void arch_optimize_kprobes(struct list_head *oplist);
 
-/**
- * arch_unoptimize_kprobes() - Write breakpoints in place of jumps
- * @oplist: The sites, in address order. The call empties the list.
- * @done_list: The list to move them to.
+/*
+ * arch_unoptimize_kprobes() - Write breakpoints in place of jumps; text locks
+ *
+ * The call moves the sites from @oplist, which is in address order, to @done_list.
  */
 void arch_unoptimize_kprobes(struct list_head *oplist, struct list_head *done_list);
 
-/**
- * arch_remove_optimized_kprobe() - Free a site's detour, if it has one
- * @op: The site. No task is in the detour any more.
- *
- * Context: Process context, kprobe_mutex held.
- */
+/* arch_remove_optimized_kprobe() - Free a site's detour, if any, in which no task is any more */
 void arch_remove_optimized_kprobe(struct optimized_kprobe *op);
 
 /* Provided by some back ends, but not called by the manager */
