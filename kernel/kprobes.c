@@ -413,7 +413,7 @@ static void kprobes_clean_up(struct work_struct *unused)
 	LIST_HEAD(batch);
 
 	guard(mutex)(&kprobe_mutex);
-	for (site = kprobe_site_first_from(0); site; site = kprobe_site_next(site)) {
+	for_each_site(site) {
 		if (!READ_ONCE(site->stale))
 			continue;
 		kprobe_prepare_late_post(site);

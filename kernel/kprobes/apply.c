@@ -260,12 +260,12 @@ void kprobes_forget_text(unsigned long start, unsigned long end)
 	LIST_HEAD(armed);
 
 	lockdep_assert_held(&kprobe_mutex);
-	for (site = kprobe_site_first_in(start, end); site; site = kprobe_site_next_in(site, end))
+	for_each_site_in(site, start, end)
 		if (site_is_armed(site))
 			site_add_to_batch(site, &armed);
 	disarm_sites(&armed);
 	sites_leave_batch(&armed);
-	for (site = kprobe_site_first_in(start, end); site; site = kprobe_site_next_in(site, end))
+	for_each_site_in(site, start, end)
 		if (site->state != SITE_GONE)
 			kprobe_site_set_gone(site);
 	kprobe_blacklist_remove(start, end);

@@ -50,7 +50,7 @@ static int kprobe_sites_show(struct seq_file *m, void *first)
 	void (*show_site)(struct seq_file *m, struct kprobe_site *site) = m->private;
 	struct kprobe_site *site;
 
-	for (site = first; site; site = kprobe_site_next_in(site, site_addr(first) + 1))
+	for_each_site_in(site, site_addr(first), site_addr(first) + 1)
 		show_site(m, site);
 	return 0;
 }
@@ -238,7 +238,7 @@ static int kprobes_stats_show(struct seq_file *m, void *unused)
 	struct kprobe_site *site;
 
 	guard(mutex)(&kprobe_mutex);
-	for (site = kprobe_site_first_from(0); site; site = kprobe_site_next(site)) {
+	for_each_site(site) {
 		sites++;
 		of_kind[kprobe_site_kind(site)]++;
 		kprobe_counts_add(&counts, site);

@@ -27,6 +27,7 @@
 #include <linux/gfp.h>
 #include <linux/jump_label.h>
 #include <linux/kprobes_site.h>
+#include <linux/limits.h>
 #include <linux/list.h>
 #include <linux/maple_tree.h>
 #include <linux/memory.h>
@@ -109,11 +110,15 @@ struct kprobe_site *kprobe_site_create(unsigned long addr, u32 flags);
 struct kprobe_site *kprobe_site_find(unsigned long addr);
 struct kprobe_site *kprobe_site_first_from(unsigned long addr);
 struct kprobe_site *kprobe_site_next(struct kprobe_site *site);
-struct kprobe_site *kprobe_site_first_in(unsigned long start, unsigned long end);
-struct kprobe_site *kprobe_site_next_in(struct kprobe_site *site, unsigned long end);
 void kprobe_site_set_state(struct kprobe_site *site, enum kprobe_site_state state);
 void kprobe_site_set_gone(struct kprobe_site *site);
 void kprobe_site_retire(struct kprobe_site *site);
+
+/* Visit all sites, or those at addresses from @start on and below @end, in address order. */
+#define for_each_site(site)	for_each_site_in(site, 0, ULONG_MAX)
+#define for_each_site_in(site, start, end)						\
+	for (site = kprobe_site_first_from(start); site && site_addr(site) < (end);	\
+	     site = kprobe_site_next(site))
 
 /* links.c */
 struct kprobe_site *kprobe_site_of_probe(struct kprobe *p);
@@ -163,7 +168,7 @@ int kprobe_check_insn(struct kprobe_address *where, struct kprobe_cursor *cursor
 /* text.c */
 const char *kprobe_reserved_for(unsigned long addr);
 int kprobe_text_add(struct module *mod, unsigned long start, unsigned long end);
-void kprobe_text_forget(unsigned long start, unsigned long end);
+void kprobe_text_forget(unsigned long start);
 
 /* blacklist.c */
 bool kprobe_blacklist_has_parent(unsigned long addr);

@@ -34,27 +34,19 @@ int kprobe_module_check_text(unsigned long addr)
 	return 0;
 }
 
-static unsigned long module_text_start(const struct module *mod, enum mod_mem_type type)
-{
-	return (unsigned long)mod->mem[type].base;
-}
-
-static unsigned long module_text_end(const struct module *mod, enum mod_mem_type type)
-{
-	return module_text_start(mod, type) + mod->mem[type].size;
-}
-
 static int module_add_text(struct module *mod, enum mod_mem_type type)
 {
-	return kprobe_text_add(mod, module_text_start(mod, type), module_text_end(mod, type));
+	unsigned long start = (unsigned long)mod->mem[type].base;
+
+	return kprobe_text_add(mod, start, start + mod->mem[type].size);
 }
 
 static void module_forget_text(const struct module *mod, enum mod_mem_type type)
 {
-	unsigned long start = module_text_start(mod, type), end = module_text_end(mod, type);
+	unsigned long start = (unsigned long)mod->mem[type].base;
 
-	kprobes_forget_text(start, end);
-	kprobe_text_forget(start, end);
+	kprobes_forget_text(start, start + mod->mem[type].size);
+	kprobe_text_forget(start);
 }
 
 /* Without its whole blacklist, a module must not be probed. */
@@ -75,9 +67,7 @@ static void module_come(struct module *mod)
  */
 static void module_complete_tables(const struct module *mod)
 {
-	unsigned long start = module_text_start(mod, MOD_TEXT);
-	unsigned long end = module_text_end(mod, MOD_TEXT);
-	struct kprobe_text *text = kprobe_known_text(start);
+	struct kprobe_text *text = kprobe_known_text((unsigned long)mod->mem[MOD_TEXT].base);
 	struct kprobe_site *site;
 
 	/* There may have been no memory for it. */
@@ -87,7 +77,7 @@ static void module_complete_tables(const struct module *mod)
 	text->fixups = mod->extable;
 	text->fixups_stop = mod->extable + mod->num_exentries;
 	text->complete = true;
-	for (site = kprobe_site_first_in(start, end); site; site = kprobe_site_next_in(site, end))
+	for_each_site_in(site, text->start, text->end)
 		kprobe_optimizer_consider(site);
 }
 

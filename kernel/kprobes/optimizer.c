@@ -125,8 +125,7 @@ static bool has_armed_neighbour(struct kprobe_site *site)
 	unsigned long start = site_addr(site) + 1, end = start + MAX_OPTIMIZED_LENGTH;
 	struct kprobe_site *other;
 
-	other = kprobe_site_first_in(start, end);
-	for (; other; other = kprobe_site_next_in(other, end))
+	for_each_site_in(other, start, end)
 		if (site_is_armed(other) &&
 		    arch_within_optimized_kprobe(&site->op, other->kp.addr))
 			return true;
@@ -209,7 +208,7 @@ static void optimizer_retry(struct work_struct *work)
 
 	guard(mutex)(&kprobe_mutex);
 	optimizer.retry_delay = min(2 * optimizer.retry_delay, RETRY_DELAY_MAX);
-	for (site = kprobe_site_first_from(0); site; site = kprobe_site_next(site))
+	for_each_site(site)
 		if (is_transient(site->unfit))
 			kprobe_optimizer_consider(site);
 }
@@ -394,8 +393,7 @@ void kprobe_unoptimize_around(struct list_head *batch)
 
 	list_for_each_entry(site, batch, batch) {
 		addr = site_addr(site);
-		other = kprobe_site_first_in(addr - min(addr, MAX_OPTIMIZED_LENGTH + 0UL), addr);
-		for (; other; other = kprobe_site_next_in(other, addr)) {
+		for_each_site_in(other, addr - min(addr, MAX_OPTIMIZED_LENGTH + 0UL), addr) {
 			if (!site_has_detour(other) ||
 			    !arch_within_optimized_kprobe(&other->op, site->kp.addr))
 				continue;
@@ -417,9 +415,9 @@ void kprobe_optimizer_retry_near(const struct kprobe_site *site)
 {
 	unsigned long addr = site_addr(site), reach = site->state == SITE_DISARMED ?
 						      MAX_OPTIMIZED_LENGTH : KPROBE_JUMP_REACH;
-	struct kprobe_site *other = kprobe_site_first_in(addr - min(addr, reach), addr + reach);
+	struct kprobe_site *other;
 
-	for (; other; other = kprobe_site_next_in(other, addr + reach))
+	for_each_site_in(other, addr - min(addr, reach), addr + reach)
 		if (other->unfit)
 			kprobe_optimizer_consider(other);
 }
@@ -536,7 +534,7 @@ void kprobe_optimizer_show_reasons(struct seq_file *m)
 	struct kprobe_site *site;
 
 	lockdep_assert_held(&kprobe_mutex);
-	for (site = kprobe_site_first_from(0); site; site = kprobe_site_next(site))
+	for_each_site(site)
 		if (site_stays_breakpoint(site))
 			count[jump_reason(site->unfit)]++;
 	for (unsigned int i = 0; i < ARRAY_SIZE(reasons); i++)
@@ -549,7 +547,7 @@ static void optimizer_reconsider_all(void)
 	struct kprobe_site *site;
 	LIST_HEAD(ops);
 
-	for (site = kprobe_site_first_from(0); site; site = kprobe_site_next(site)) {
+	for_each_site(site) {
 		if (optimizer.allowed)
 			kprobe_optimizer_consider(site);
 		else if (site_has_detour(site))

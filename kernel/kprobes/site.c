@@ -234,23 +234,6 @@ struct kprobe_site *kprobe_site_next(struct kprobe_site *site)
 	return rb_entry_safe(rb_next(&site->node), struct kprobe_site, node);
 }
 
-static struct kprobe_site *site_if_below(struct kprobe_site *site, unsigned long end)
-{
-	return site && site_addr(site) < end ? site : NULL;
-}
-
-/* kprobe_site_first_in() - The site with the lowest address in [@start, @end), or NULL */
-struct kprobe_site *kprobe_site_first_in(unsigned long start, unsigned long end)
-{
-	return site_if_below(kprobe_site_first_from(start), end);
-}
-
-/* kprobe_site_next_in() - The site after @site, if it is below @end, or NULL */
-struct kprobe_site *kprobe_site_next_in(struct kprobe_site *site, unsigned long end)
-{
-	return site_if_below(kprobe_site_next(site), end);
-}
-
 /* kprobe_site_find() - The site at @addr that is not gone, or NULL */
 struct kprobe_site *kprobe_site_find(unsigned long addr)
 {

@@ -175,15 +175,15 @@ int kprobe_text_add(struct module *mod, unsigned long start, unsigned long end)
 	return err;
 }
 
-/* kprobe_text_forget() - Forget the text from @start to @end, which goes away, if it is known */
-void kprobe_text_forget(unsigned long start, unsigned long end)
+/* kprobe_text_forget() - Forget the text at @start, which goes away, if it is known */
+void kprobe_text_forget(unsigned long start)
 {
 	struct kprobe_text *text = kprobe_known_text(start);
 
 	if (!text)
 		return;
 	arch_forget_text(text);
-	range_tree_clear(&texts, start, end);
+	range_tree_clear(&texts, text->start, text->end);
 	kvfree(text->reserved);
 	kfree(text);
 }
