@@ -43,41 +43,25 @@ EXPORT_SYMBOL_IF_KUNIT(kprobe_text_unlock);
 
 /* ---------------------------------------------------------- registration */
 
-/**
- * struct kprobe_request - Probe that is being registered
- * @p:		The probe.
- * @before:	The probe as its caller gave it, to be restored on failure.
- * @where:	The address that it was resolved to.
- * @site:	The site at that address, from preparation on.
- * @by_addr:	Entry in the list of the requests in address order.
- */
+/* A probe that is being registered */
 struct kprobe_request {
 	struct kprobe *p;
-	struct kprobe before;
-	struct kprobe_address where;
-	struct kprobe_site *site;
-	struct list_head by_addr;
+	struct kprobe before;		/* as its caller gave it, to be restored on failure */
+	struct kprobe_address where;	/* the address that it was resolved to */
+	struct kprobe_site *site;	/* the site at that address, from preparation on */
+	struct list_head by_addr;	/* in the list of the requests in address order */
 };
 
-/**
- * struct kprobe_transaction - Probes that are being registered together
- * @reqs:	The probes, in the order of the caller's array.
- * @num:	The number of probes.
- * @kind:	The kind of the probes.
- * @prepared:	The number of probes that @kind has prepared.
- * @good:	The number of probes that have passed all checks so far. It is the
- *	index of the first one that failed: later ones are not checked.
- * @err:	The error of that probe, or 0.
- * @batch:	The sites of the probes.
- */
+/* Probes that are being registered together */
 struct kprobe_transaction {
-	struct kprobe_request *reqs;
-	int num;
-	const struct kprobe_kind *kind;
-	int prepared;
+	struct kprobe_request *reqs;	/* in the order of the caller's array */
+	int num;			/* of probes */
+	const struct kprobe_kind *kind;	/* NULL for plain probes */
+	int prepared;			/* the number of probes that @kind has prepared */
+	/* The index of the first probe that failed a check: later ones are not checked. Or @num. */
 	int good;
-	int err;
-	struct list_head batch;
+	int err;			/* of that probe, or 0 */
+	struct list_head batch;		/* the sites of the probes */
 };
 
 static int kprobes_set_failed(struct kprobe_transaction *ta, int i, int err)
@@ -282,15 +266,7 @@ int __weak kprobe_refusals_add(const struct kprobe *p, int err, const char *why)
 	return err;
 }
 
-/**
- * kprobes_register() - Register several probes of a kind, all or none
- * @kps: The probes.
- * @num: The number of probes, at least 1.
- * @kind: The additional work per probe, or NULL for plain probes.
- *
- * Context: Process context. May sleep.
- * Return: See register_kprobes(), or an error of @kind->prepare().
- */
+/* kprobes_register() - register_kprobes() for a @kind; also returns errors of @kind->prepare() */
 int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kind)
 {
 	struct kprobe_request *reqs __free(kvfree) = NULL;
@@ -323,17 +299,13 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
 	return kprobe_refusals_add(num == 1 ? kps[0] : NULL, err, NULL);
 }
 
-/**
- * kprobe_try() - Prepare a probe as if to register it, and undo that
- * @p: The probe.
- * @kind: Only checks the probe, and is not called to undo that; or NULL.
- * @where: Set to the address that it was resolved to, or why it would be refused.
- * @look: Called with the site that the probe would have, which may have probes, if the
- *	probe would not be refused.
- * @data: The second argument of @look.
+/*
+ * kprobe_try() - Prepare a probe as if to register it, and undo that; kprobe_mutex is held
  *
- * Context: Process context, kprobe_mutex held. May sleep.
- * Return: What register_kprobe() would return, if arming did not fail.
+ * @kind only checks the probe, and is not called to undo that. Sets @where to the address that the
+ * probe was resolved to, or why it would be refused. Else calls @look with the site that the probe
+ * would have, which may have probes, and @data. Returns what register_kprobe() would return, if
+ * arming did not fail.
  */
 int kprobe_try(struct kprobe *p, const struct kprobe_kind *kind, struct kprobe_address *where,
 	       void (*look)(struct kprobe_site *site, void *data), void *data)
@@ -496,9 +468,8 @@ EXPORT_SYMBOL_GPL(unregister_kprobes);
  *	be probed passes the result of get_kprobe(): the call then disables the
  *	probes there, and their owners still have to unregister them.
  *
- * Context: See unregister_kprobes(). An architecture that passes the result of
- *	get_kprobe() may be in an exception of the probed code, with interrupts off:
- *	sh is.
+ * Context: See unregister_kprobes(). An architecture that passes the result of get_kprobe() may
+ *	be in an exception of the probed code, with interrupts off: sh is.
  */
 void unregister_kprobe(struct kprobe *p)
 {

@@ -20,10 +20,7 @@
 
 #include <kunit/visibility.h>
 
-/*
- * The debugfs knob "enabled". Written under kprobe_mutex; kprobes_enabled() reads it
- * without. Nothing is ordered by it.
- */
+/* The debugfs knob "enabled". Written under kprobe_mutex; nothing is ordered by it. */
 static bool all_enabled = true;
 
 /*
@@ -122,15 +119,13 @@ static void disarm_sites(struct list_head *batch)
 		kprobe_optimizer_retry_near(site);
 }
 
-/**
+/*
  * kprobes_apply() - Patch the sites of a batch whose text does not match their probes
- * @batch: Sites, linked by their @batch. Empty on success.
- * @may_arm: False if probes have only left or been disabled: then no site is armed, also none
- *	that kprobes_set_enabled() could not arm.
  *
- * Context: Process context, kprobe_mutex held.
- * Return: 0; or, if @may_arm, -ENOMEM or an error of ftrace: then no further site has been
- *	armed, and the caller must restore the probes and call kprobes_apply_removal().
+ * @may_arm is false if probes have only left or been disabled: then no site is armed, also none
+ * that kprobes_set_enabled() could not arm. Returns 0, and @batch is empty; or, if @may_arm,
+ * -ENOMEM or an error of ftrace: then no further site has been armed, and the caller must restore
+ * the probes and call kprobes_apply_removal().
  */
 int kprobes_apply(struct list_head *batch, bool may_arm)
 {
@@ -218,14 +213,12 @@ static unsigned int kprobes_apply_all(int *last_err)
 	return failed;
 }
 
-/**
- * kprobes_set_enabled() - Set the debugfs knob "enabled"
- * @on: True to arm all enabled probes, false to disarm all probes.
+/*
+ * kprobes_set_enabled() - Set the debugfs knob "enabled": arm all enabled probes, or disarm all
  *
- * Context: Process context. May sleep.
- * Return: 0; or -ENOMEM or an error of ftrace for some probes, which the log names: all others
- *	have been armed. Another call tries these again, as does one that enables or registers
- *	a probe there.
+ * Takes kprobe_mutex. Returns 0; or -ENOMEM or an error of ftrace for some probes, which the log
+ * names: all others have been armed. Another call tries these again, as does one that enables or
+ * registers a probe there.
  */
 int kprobes_set_enabled(bool on)
 {
@@ -247,13 +240,7 @@ int kprobes_set_enabled(bool on)
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobes_set_enabled);
 
-/**
- * kprobes_forget_text() - Disarm the sites in text that is about to be freed
- * @start: The first address of the text.
- * @end: The address after its last. The text is still mapped.
- *
- * Context: Process context, kprobe_mutex held.
- */
+/* kprobes_forget_text() - Disarm the sites from @start to @end, before that text is unmapped */
 void kprobes_forget_text(unsigned long start, unsigned long end)
 {
 	struct kprobe_site *site;
@@ -272,10 +259,10 @@ void kprobes_forget_text(unsigned long start, unsigned long end)
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobes_forget_text);
 
-/**
+/*
  * kprobe_free_init_mem() - Disarm the sites in the kernel's init text before it is freed
  *
- * Context: Process context, once, when no new probe can be registered there.
+ * Called once, when no new probe can be registered there.
  */
 void kprobe_free_init_mem(void)
 {

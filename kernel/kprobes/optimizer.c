@@ -77,23 +77,11 @@ static struct {
 #define DETOUR_STALE	2
 
 static void optimizer_run(struct work_struct *work);
-static DECLARE_DELAYED_WORK(optimizer_work, optimizer_run);
-
 static void optimizer_retry(struct work_struct *work);
+static DECLARE_DELAYED_WORK(optimizer_work, optimizer_run);
 static DECLARE_DELAYED_WORK(retry_work, optimizer_retry);
 
-static void optimizer_forget(struct work_struct *work);
-static DECLARE_DELAYED_WORK(forget_work, optimizer_forget);
-
-/**
- * opt_pre_handler() - Call the pre handlers of a site's probes
- * @p: The site.
- * @regs: The registers at the hit.
- *
- * For an architecture whose detours cannot change the path.
- *
- * Context: See kprobe_pre_handlers().
- */
+/* opt_pre_handler() - kprobe_pre_handlers(), for detours that cannot change the path */
 void __kprobes opt_pre_handler(struct kprobe *p, struct pt_regs *regs)
 {
 	kprobe_pre_handlers(p, regs);
@@ -138,6 +126,8 @@ static void optimizer_forget(struct work_struct *work)
 	arch_forget_text(kprobe_known_text((unsigned long)_stext));
 }
 
+static DECLARE_DELAYED_WORK(forget_work, optimizer_forget);
+
 /* Returns 0, why there can be no jump, or TEXT_UNKNOWN or DETOUR_STALE. */
 static int site_prepare_detour(struct kprobe_site *site)
 {
@@ -172,12 +162,7 @@ static void optimizer_kick(void)
 		queue_delayed_work(system_unbound_wq, &optimizer_work, OPTIMIZE_DELAY);
 }
 
-/**
- * kprobe_optimizer_consider() - Let the optimiser look at a site, perhaps once more
- * @site: The site.
- *
- * Context: Process context, kprobe_mutex held.
- */
+/* kprobe_optimizer_consider() - Let the optimiser look at a site, perhaps once more */
 void kprobe_optimizer_consider(struct kprobe_site *site)
 {
 	lockdep_assert_held(&kprobe_mutex);
@@ -360,13 +345,7 @@ static void unoptimize_ops(struct list_head *ops)
 	}
 }
 
-/**
- * kprobe_unoptimize() - Remove the jumps of sites
- * @batch: The sites.
- * @all: False to keep the jumps whose detour suits the probes.
- *
- * Context: Process context, kprobe_mutex held.
- */
+/* kprobe_unoptimize() - Remove the jumps of sites; if not @all, keep those that suit the probes */
 void kprobe_unoptimize(struct list_head *batch, bool all)
 {
 	struct kprobe_site *site;
@@ -379,18 +358,14 @@ void kprobe_unoptimize(struct list_head *batch, bool all)
 	unoptimize_ops(&ops);
 }
 
-/**
- * kprobe_unoptimize_around() - Remove the jumps that displace the instructions of sites
- * @batch: The sites, which are about to be armed.
- *
- * Context: Process context, kprobe_mutex held.
- */
+/* kprobe_unoptimize_around() - Remove the jumps that displace sites that are about to be armed */
 void kprobe_unoptimize_around(struct list_head *batch)
 {
 	struct kprobe_site *site, *other;
 	unsigned long addr;
 	LIST_HEAD(ops);
 
+	lockdep_assert_held(&kprobe_mutex);
 	list_for_each_entry(site, batch, batch) {
 		addr = site_addr(site);
 		for_each_site_in(other, addr - min(addr, MAX_OPTIMIZED_LENGTH + 0UL), addr) {
@@ -404,12 +379,11 @@ void kprobe_unoptimize_around(struct list_head *batch)
 	unoptimize_ops(&ops);
 }
 
-/**
- * kprobe_optimizer_retry_near() - Reconsider sites that another one may have blocked
- * @site: That one. It is no longer armed; or it is being freed, and with it all that its jump
- *	needed besides the text that it displaced.
+/*
+ * kprobe_optimizer_retry_near() - Reconsider sites that another one, @site, may have blocked
  *
- * Context: Process context, kprobe_mutex held.
+ * It is no longer armed; or it is being freed, and with it all that its jump needed besides the
+ * text that it displaced. kprobe_mutex is held.
  */
 void kprobe_optimizer_retry_near(const struct kprobe_site *site)
 {
@@ -424,10 +398,10 @@ void kprobe_optimizer_retry_near(const struct kprobe_site *site)
 
 /* --------------------------------------------- waiting, statistics, knob */
 
-/**
+/*
  * wait_for_kprobe_optimizer() - Wait until the optimiser has no work left
  *
- * Context: Process context. May sleep for several grace periods of RCU-tasks.
+ * That may take several grace periods of RCU-tasks. The worker takes kprobe_mutex.
  */
 void wait_for_kprobe_optimizer(void)
 {
@@ -485,26 +459,18 @@ static unsigned int jump_reason(int unfit)
 	return i;
 }
 
-/**
- * kprobe_no_jump_reason() - Say why an armed site has no jump
- * @site: The site.
- *
- * Context: Process context, kprobe_mutex held.
- * Return: The reason, as in debugfs; NULL if there is a jump, or will be soon.
- */
+/* kprobe_no_jump_reason() - Why an armed site has no jump, as in debugfs; NULL with a detour */
 const char *kprobe_no_jump_reason(const struct kprobe_site *site)
 {
 	lockdep_assert_held(&kprobe_mutex);
 	return site_has_detour(site) ? NULL : reasons[jump_reason(site->unfit)].name;
 }
 
-/**
+/*
  * kprobe_try_jump() - Find out if a site that is not armed could have a jump
- * @site: The site.
- * @no_jump: Set to the reason if it could not, as in debugfs; otherwise to NULL.
  *
- * Context: Process context, kprobe_mutex held. May sleep.
- * Return: false if the text must be analysed further: call again, after others had the mutex.
+ * Sets *@no_jump to the reason if it could not, as in debugfs; otherwise to NULL. Returns false if
+ * the text must be analysed further: call again, after others had kprobe_mutex.
  */
 bool kprobe_try_jump(struct kprobe_site *site, const char **no_jump)
 {
@@ -522,12 +488,7 @@ bool kprobe_try_jump(struct kprobe_site *site, const char **no_jump)
 	return true;
 }
 
-/**
- * kprobe_optimizer_show_reasons() - Show why sites have breakpoints and not jumps
- * @m: Receives one line for each reason.
- *
- * Context: Process context, kprobe_mutex held.
- */
+/* kprobe_optimizer_show_reasons() - Show how many sites have no jump, a line for each reason */
 void kprobe_optimizer_show_reasons(struct seq_file *m)
 {
 	unsigned long count[ARRAY_SIZE(reasons)] = { };

@@ -67,12 +67,10 @@ void __init kprobe_sites_init(void)
 					      __alignof__(struct kprobe_site), SLAB_PANIC, NULL);
 }
 
-/**
- * get_kprobe() - Find the site at an address
- * @addr: Any address.
+/*
+ * get_kprobe() - The struct kprobe of the site at @addr, any address; or NULL
  *
- * Context: Any, also noinstr. Preemption is off, or kprobe_mutex is held.
- * Return: The site's struct kprobe, or NULL.
+ * Any context, also noinstr. Preemption is off, or kprobe_mutex is held.
  */
 noinstr struct kprobe *get_kprobe(void *addr)
 {
@@ -278,15 +276,12 @@ static void site_free_later(struct kprobe_site *site)
 
 DEFINE_FREE(site, struct kprobe_site *, site_free_later(_T))
 
-/**
- * kprobe_site_create() - Prepare a site and add it to the indexes
- * @addr: The address, which has been checked.
- * @flags: KPROBE_FLAG_FTRACE and KPROBE_FLAG_ON_FUNC_ENTRY, as they apply.
+/*
+ * kprobe_site_create() - Prepare a site at a checked address and add it to the indexes
  *
- * Context: Process context with kprobe_mutex and text_mutex held. Room in the hash
- *	has been reserved.
- * Return: The site, in state SITE_DISARMED, or an error of the architecture: -ENOMEM,
- *	-EILSEQ if there is no instruction, -EOPNOTSUPP if it cannot be probed, -EINVAL.
+ * kprobe_mutex and the locks of kprobe_text_lock() are held, and room in the hash has been
+ * reserved. @flags are KPROBE_FLAG_FTRACE and KPROBE_FLAG_ON_FUNC_ENTRY, as they apply. Returns the
+ * site, in state SITE_DISARMED; -ENOMEM; or an error of the architecture.
  */
 struct kprobe_site *kprobe_site_create(unsigned long addr, u32 flags)
 {

@@ -19,41 +19,28 @@
 #define SLOT_BYTES		(KPROBE_SLOT_SIZE * sizeof(kprobe_opcode_t))
 #define MAX_SLOTS_PER_PAGE	(PAGE_SIZE / SLOT_BYTES)
 
-/**
- * struct slot_cache - Slots of one size
- * @name:	The name of a page in /proc/kallsyms.
- * @slot_bytes:	The size of a slot in bytes.
- * @open_pages:	The pages with a free slot. kprobe_mutex.
- * @alloc:	Allocates a page.
- * @free:	Frees a page.
- */
+/* Slots of one size */
 struct slot_cache {
-	const char *name;
+	const char *name;		/* of a page in /proc/kallsyms */
 	unsigned int slot_bytes;
-	struct list_head open_pages;
-	void *(*alloc)(void);
+	struct list_head open_pages;	/* pages with a free slot; kprobe_mutex */
+	void *(*alloc)(void);		/* a page */
 	void (*free)(void *page);
 };
 
-/**
- * struct slot_page - Page of slots
- * @code:	The page.
- * @cache:	The cache that the page belongs to.
- * @link:	Entry in the cache's @open_pages if a slot is free. kprobe_mutex.
- * @rcu:	Defers freeing until no reader uses it but one on a CPU that RCU does not watch
- *		yet: nothing keeps the nodes of the tree for such a reader, either.
- * @slots:	The number of slots.
- * @used:	One bit for each slot. kprobe_mutex.
- * @owner:	The owner of each slot. Written under kprobe_mutex, read under RCU.
- */
+/* A page of slots */
 struct slot_page {
 	void *code;
 	struct slot_cache *cache;
-	struct list_head link;
+	struct list_head link;		/* in @cache->open_pages if a slot is free; kprobe_mutex */
+	/*
+	 * Defers freeing until no reader uses it but one on a CPU that RCU does not watch yet:
+	 * nothing keeps the nodes of the tree for such a reader, either.
+	 */
 	struct rcu_head rcu;
 	unsigned int slots;
-	DECLARE_BITMAP(used, MAX_SLOTS_PER_PAGE);
-	struct kprobe *owner[] __counted_by(slots);
+	DECLARE_BITMAP(used, MAX_SLOTS_PER_PAGE);	/* kprobe_mutex */
+	struct kprobe *owner[] __counted_by(slots);	/* kprobe_mutex; read under RCU */
 };
 
 void *__weak alloc_insn_page(void)
@@ -143,12 +130,10 @@ static struct kprobe *slot_owner(unsigned long addr, bool detour)
 	return i < page->slots ? READ_ONCE(page->owner[i]) : NULL;
 }
 
-/**
- * kprobe_get_insn_slot() - Allocate a slot
- * @owner: The owner that kprobe_slot_owner() returns for it.
+/*
+ * kprobe_get_insn_slot() - Allocate a slot of @owner, see kprobe_slot_owner(); or NULL
  *
- * Context: Process context, kprobe_mutex held.
- * Return: The slot, or NULL.
+ * kprobe_mutex is held. May sleep.
  */
 kprobe_opcode_t *kprobe_get_insn_slot(struct kprobe *owner)
 {
@@ -161,12 +146,10 @@ kprobe_opcode_t *get_insn_slot(void)
 	return kprobe_get_insn_slot(NULL);
 }
 
-/**
- * free_insn_slot() - Free a slot, also one of a detour
- * @slot: The slot. No task may be in it: see kprobe_site_retire().
- * @dirty: Ignored.
+/*
+ * free_insn_slot() - Free a slot, also one of a detour; kprobe_mutex is held
  *
- * Context: Process context, kprobe_mutex held.
+ * No task may be in it: see kprobe_site_retire(). @dirty is ignored.
  */
 void free_insn_slot(kprobe_opcode_t *slot, int dirty)
 {
@@ -187,25 +170,17 @@ void free_insn_slot(kprobe_opcode_t *slot, int dirty)
 		slot_page_remove(page);
 }
 
-/**
- * is_kprobe_insn_slot() - Check for an address in a page of slots or detours
- * @addr: The address.
- *
- * Context: Any in which RCU is watching.
- * Return: true if @addr is in such a page.
- */
+/* is_kprobe_insn_slot() - True if @addr is in a page of slots or detours; RCU is watching */
 bool is_kprobe_insn_slot(unsigned long addr)
 {
 	return mtree_load(&slot_pages, addr);
 }
 
-/**
- * kprobe_slot_owner() - Find the owner of the slot at an address
- * @addr: The address.
+/*
+ * kprobe_slot_owner() - The owner of the slot at @addr, or NULL
  *
- * Context: Any in which RCU is watching. While the result is used, preemption is off
- *	or the caller is an RCU reader.
- * Return: The owner, or NULL.
+ * Any context in which RCU is watching. While the result is used, preemption is off or the caller
+ * is an RCU reader.
  */
 struct kprobe *kprobe_slot_owner(unsigned long addr)
 {
@@ -253,13 +228,10 @@ static int __init optinsn_slots_init(void)
 }
 early_initcall(optinsn_slots_init);
 
-/**
- * kprobe_get_optinsn_slot() - Allocate a slot for a detour, or for a part of one
- * @owner: The owner that kprobe_optinsn_slot_owner() returns for it.
- * @size: The number of units that it needs, at most the last of KPROBE_OPTINSN_SIZES.
+/*
+ * kprobe_get_optinsn_slot() - kprobe_get_insn_slot(), for a detour or for a part of one
  *
- * Context: See kprobe_get_insn_slot().
- * Return: The slot, or NULL.
+ * It has @size units, or more. @size is at most the last of KPROBE_OPTINSN_SIZES.
  */
 kprobe_opcode_t *kprobe_get_optinsn_slot(struct kprobe *owner, unsigned int size)
 {
@@ -284,15 +256,10 @@ struct kprobe *kprobe_optinsn_slot_owner(unsigned long addr)
 
 #endif /* CONFIG_OPTPROBES */
 
-/**
- * kprobe_get_kallsym() - Name the pages of slots for /proc/kallsyms
- * @symnum: The index of the page, from 0.
- * @value: Set to its address.
- * @type: Set to its type.
- * @sym: Set to its name, of at most KSYM_NAME_LEN bytes.
+/*
+ * kprobe_get_kallsym() - Describe page @symnum of slots, from 0, to /proc/kallsyms
  *
- * Context: Process context.
- * Return: 0, or -ERANGE if there are no more pages.
+ * @sym has KSYM_NAME_LEN bytes. Returns 0, or -ERANGE if there are no more pages. Process context.
  */
 int kprobe_get_kallsym(unsigned int symnum, unsigned long *value, char *type, char *sym)
 {

@@ -97,15 +97,12 @@ static void walk_bugs(const struct kprobe_text *text, text_visit_fn visit, void 
 static void walk_bugs(const struct kprobe_text *text, text_visit_fn visit, void *data) { }
 #endif
 
-/**
- * kprobe_text_walk_tables() - Visit all instructions of a text that its tables list
- * @text: The text, which is complete.
- * @visit: Called for each instruction that is in the text, with its table, its address, and the
- *	target of a jump label, also while it is a NOP. The tables also list instructions of
- *	init text, which may have been freed.
- * @data: The first argument of @visit.
+/*
+ * kprobe_text_walk_tables() - Visit all instructions of a complete text that its tables list
  *
- * Context: Process context, kprobe_mutex held.
+ * Passes to @visit: @data, the table of the instruction, its address, and the target of a jump
+ * label, also while it is a NOP. Instructions of init text, which may have been freed, are left
+ * out. kprobe_mutex is held.
  */
 void kprobe_text_walk_tables(const struct kprobe_text *text, text_visit_fn visit, void *data)
 {
@@ -195,14 +192,12 @@ struct kprobe_text *kprobe_known_text(unsigned long addr)
 	return __is_kernel_text(addr) ? &core_text : mtree_load(&texts, addr);
 }
 
-/**
- * kprobe_text_at() - Find the text at an address, with its reserved instructions
- * @addr: The address.
+/*
+ * kprobe_text_at() - Find the text at an address, with its reserved instructions; may sleep
  *
- * Context: Process context, kprobe_mutex held. May sleep.
- * Return: The text, which stays until the module is unloaded; -EINVAL if the address is neither
- *	in the kernel's text nor in that of a module whose tables are complete, as init text
- *	is not; -ENOMEM.
+ * Returns the text, which stays until the module is unloaded; -EINVAL if the address is neither in
+ * the kernel's text nor in that of a module whose tables are complete, as init text is not;
+ * -ENOMEM. kprobe_mutex is held.
  */
 struct kprobe_text *kprobe_text_at(unsigned long addr)
 {
@@ -228,13 +223,10 @@ static bool may_be_reserved(unsigned long addr)
 	return bsearch(&offset, text->reserved, text->nr_reserved, sizeof(offset), reserved_cmp);
 }
 
-/**
- * kprobe_reserved_for() - Check for an instruction with another user
- * @addr: The address, in the text of the kernel or of a module that is not being
- *	unloaded.
+/*
+ * kprobe_reserved_for() - For whom an instruction, of text that stays, is reserved; or NULL
  *
- * Context: Process context with kprobe_mutex and jump_label_lock() held.
- * Return: For whom the instruction at @addr is reserved, or NULL.
+ * kprobe_mutex and jump_label_lock() are held.
  */
 const char *kprobe_reserved_for(unsigned long addr)
 {
