@@ -46,8 +46,7 @@
 #define FORGET_DELAY	(5 * HZ)
 
 static struct {
-	/* The knob debug.kprobes-optimization. Written under kprobe_mutex; its sysctl reads it. */
-	int allowed;
+	int allowed;			/* the knob debug.kprobes-optimization; kprobe_mutex */
 	/* Sites at which optimizer_work is to look when it begins, by @op.list. kprobe_mutex. */
 	struct list_head pending;
 	/*
@@ -522,8 +521,6 @@ static int optimizer_sysctl_handler(const struct ctl_table *table, int write, vo
 {
 	int before, err;
 
-	if (!write)
-		return proc_dointvec_minmax(table, write, buffer, length, ppos);
 	guard(mutex)(&kprobe_mutex);
 	before = optimizer.allowed;
 	err = proc_dointvec_minmax(table, write, buffer, length, ppos);
