@@ -131,11 +131,7 @@ struct kprobe {
 #define KPROBE_FLAG_OPTIMIZED		BIT(2)	/* a jump is in place */
 #define KPROBE_FLAG_FTRACE		BIT(3)	/* hit through ftrace */
 #define KPROBE_FLAG_ON_FUNC_ENTRY	BIT(4)	/* at a function's entry */
-#define KPROBE_FLAG_REENTRANT		BIT(5)	/*
-						 * handlers may run in an
-						 * interrupt or NMI that
-						 * interrupted a handler
-						 */
+#define KPROBE_FLAG_REENTRANT		BIT(5)	/* also hit in interrupts and NMIs of a handler */
 
 /* kprobe_gone() - True if the probed text is gone: the probe cannot be enabled */
 static __always_inline bool kprobe_gone(const struct kprobe *p)
@@ -191,14 +187,7 @@ void kprobe_busy_end(void);
 void kprobe_forget_hit(void);
 void kprobe_free_init_mem(void);
 
-/**
- * kprobe_page_fault() - Pass a page fault to a running probe
- * @regs: The registers at the fault.
- * @trap: The trap number, as the architecture counts them.
- *
- * Context: Any, from the page fault handler.
- * Return: true if the probe's back end has handled the fault.
- */
+/* kprobe_page_fault() - True if the back end of a running probe has handled a page fault */
 static __always_inline bool kprobe_page_fault(struct pt_regs *regs, unsigned int trap)
 {
 	/* With preemption on, the probe that runs may be on another CPU. */

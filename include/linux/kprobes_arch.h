@@ -14,6 +14,7 @@
 #include <linux/bits.h>
 #include <linux/cleanup.h>
 
+struct jprobe;
 struct kprobe_text;
 struct notifier_block;
 
@@ -221,8 +222,6 @@ static inline struct kprobe *get_kprobe(void *addr)
 {
 	return NULL;
 }
-
-static inline void dump_kprobe(struct kprobe *kp) { }
 
 #endif /* CONFIG_KPROBES */
 
