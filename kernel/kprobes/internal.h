@@ -97,10 +97,8 @@ static inline void site_add_to_batch(struct kprobe_site *site, struct list_head 
 
 static inline void sites_leave_batch(struct list_head *batch)
 {
-	struct kprobe_site *site, *next;
-
-	list_for_each_entry_safe(site, next, batch, batch)
-		list_del_init(&site->batch);
+	while (!list_empty(batch))
+		list_del_init(batch->next);
 }
 
 /* site.c */
