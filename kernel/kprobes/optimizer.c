@@ -235,21 +235,13 @@ static bool optimizer_start_some(struct list_head *todo, struct list_head *waiti
 	return !list_empty(todo);
 }
 
-/*
- * A debugger may have planted a breakpoint in the displaced text since the detour was made.
- * It plants none while text_mutex is held.
- */
-static int site_recheck(struct kprobe_site *site)
+/* Let hits of a breakpoint, which no longer stands for a jump, run in the slot again. */
+static void site_leave_detour(struct kprobe_site *site)
 {
-	int unfit = arch_check_optimized_kprobe(&site->op);
-
-	lockdep_assert_held(&text_mutex);
-	if (unfit) {
-		arch_use_detour(&site->op, false);
-		kprobe_site_set_state(site, SITE_ARMED);
-		site_set_unfit(site, unfit);
-	}
-	return unfit;
+	list_del_init(&site->op.list);
+	arch_use_detour(&site->op, false);
+	kprobe_site_change_flag(site, KPROBE_FLAG_OPTIMIZED, false);
+	kprobe_site_set_state(site, SITE_ARMED);
 }
 
 static int kprobe_site_cmp(void *unused, const struct list_head *a, const struct list_head *b)
@@ -267,6 +259,7 @@ static bool optimizer_finish_some(struct list_head *waiting)
 	struct kprobe_site *site, *next;
 	unsigned int n = 0;
 	LIST_HEAD(ops);
+	int unfit;
 
 	guard(mutex)(&kprobe_mutex);
 	list_for_each_entry_safe(site, next, waiting, op.list) {
@@ -284,8 +277,11 @@ static bool optimizer_finish_some(struct list_head *waiting)
 	guard(cpus_read_lock)();
 	guard(mutex)(&text_mutex);
 	list_for_each_entry_safe(site, next, &ops, op.list) {
-		if (site_recheck(site)) {
-			list_del_init(&site->op.list);
+		/* A debugger may have planted a breakpoint meanwhile: none under text_mutex. */
+		unfit = arch_check_optimized_kprobe(&site->op);
+		if (unfit) {
+			site_leave_detour(site);
+			site_set_unfit(site, unfit);
 			continue;
 		}
 		kprobe_site_set_state(site, SITE_JUMP);
@@ -335,13 +331,8 @@ static void unoptimize_ops(struct list_head *ops)
 		guard(mutex)(&text_mutex);
 		arch_unoptimize_kprobes(&jumps, ops);
 	}
-	list_for_each_entry_safe(site, next, ops, op.list) {
-		list_del_init(&site->op.list);
-		/* Breakpoints stop using the copies in the detours, too. */
-		arch_use_detour(&site->op, false);
-		kprobe_site_change_flag(site, KPROBE_FLAG_OPTIMIZED, false);
-		kprobe_site_set_state(site, SITE_ARMED);
-	}
+	list_for_each_entry_safe(site, next, ops, op.list)
+		site_leave_detour(site);
 }
 
 /* kprobe_unoptimize() - Remove the jumps of sites; if not @all, keep those that suit the probes */
