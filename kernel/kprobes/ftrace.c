@@ -222,20 +222,6 @@ static void kprobe_ftrace_leave(struct list_head *batch, struct ftrace_ops *ops,
 		mod_delayed_work(system_wq, &idle_work, IDLE_TIME);
 }
 
-static void sites_set_ops(struct list_head *batch)
-{
-	struct kprobe_site *site;
-
-	list_for_each_entry(site, batch, batch) {
-		if (!kprobe_ftrace(&site->kp))
-			continue;
-		if (!site->ops)
-			WRITE_ONCE(site->ops, site_ops(site));
-		else if (site_joins_ops(site, &ipmodify_ops))
-			site->claimed = true;
-	}
-}
-
 /*
  * kprobe_ftrace_arm_sites() - Make ftrace call the handlers of sites
  *
@@ -244,6 +230,7 @@ static void sites_set_ops(struct list_head *batch)
  */
 int kprobe_ftrace_arm_sites(struct list_head *batch)
 {
+	struct kprobe_site *site;
 	int err;
 
 	lockdep_assert_held(&kprobe_mutex);
@@ -251,11 +238,19 @@ int kprobe_ftrace_arm_sites(struct list_head *batch)
 	if (err)
 		return err;
 	err = kprobe_ftrace_join(batch, &ipmodify_ops);
-	if (err)
+	if (err) {
 		kprobe_ftrace_leave(batch, &plain_ops, site_joins_ops);
-	else
-		sites_set_ops(batch);
-	return err;
+		return err;
+	}
+	list_for_each_entry(site, batch, batch) {
+		if (!kprobe_ftrace(&site->kp))
+			continue;
+		if (!site->ops)
+			WRITE_ONCE(site->ops, site_ops(site));
+		else if (site_joins_ops(site, &ipmodify_ops))
+			site->claimed = true;
+	}
+	return 0;
 }
 
 /*
