@@ -61,32 +61,26 @@ void __weak arch_sync_kprobes(void)
 {
 }
 
-/* Patch the breakpoints of sites that are not in a state yet. */
+/* Let sites enter a state. Those that are not in it yet, and not ftrace's, have to be patched. */
 static void sites_patch_breakpoints(struct list_head *batch, void (*patch)(struct kprobe *kp),
 				    enum kprobe_site_state state)
 {
 	struct kprobe_site *site;
+	bool any = false;
 
-	/* No locks if ftrace patches all: the caller may hold that of CPU hotplug. */
 	list_for_each_entry(site, batch, batch)
-		if (site->state != state && !kprobe_ftrace(&site->kp))
-			break;
-	if (list_entry_is_head(site, batch, batch))
-		return;
-	guard(cpus_read_lock)();
-	guard(mutex)(&text_mutex);
-	list_for_each_entry(site, batch, batch) {
-		if (site->state != state && !kprobe_ftrace(&site->kp))
-			patch(&site->kp);
-		cond_resched_tasks_rcu_qs();
+		any |= site->state != state && !kprobe_ftrace(&site->kp);
+	/* No locks if ftrace patches all: the caller may hold that of CPU hotplug. */
+	if (any) {
+		guard(cpus_read_lock)();
+		guard(mutex)(&text_mutex);
+		list_for_each_entry(site, batch, batch) {
+			if (site->state != state && !kprobe_ftrace(&site->kp))
+				patch(&site->kp);
+			cond_resched_tasks_rcu_qs();
+		}
+		arch_sync_kprobes();
 	}
-	arch_sync_kprobes();
-}
-
-static void sites_set_state(struct list_head *batch, enum kprobe_site_state state)
-{
-	struct kprobe_site *site;
-
 	list_for_each_entry(site, batch, batch)
 		if (site->state != state)
 			kprobe_site_set_state(site, state);
@@ -111,7 +105,6 @@ static void disarm_sites(struct list_head *batch)
 			list_move_tail(batch->next, &some);
 		kprobe_unoptimize(&some, true);
 		sites_patch_breakpoints(&some, arch_disarm_kprobe, SITE_DISARMED);
-		sites_set_state(&some, SITE_DISARMED);
 		list_splice_tail_init(&some, &disarmed);
 	}
 	list_splice(&disarmed, batch);
@@ -153,7 +146,6 @@ int kprobes_apply(struct list_head *batch, bool may_arm)
 	if (!err) {
 		kprobe_unoptimize_around(&to_arm);
 		sites_patch_breakpoints(&to_arm, arch_arm_kprobe, SITE_ARMED);
-		sites_set_state(&to_arm, SITE_ARMED);
 	}
 	disarm_sites(&to_disarm);
 	kprobe_unoptimize(batch, false);
