@@ -339,9 +339,8 @@ extern struct dentry *kprobes_debugfs;	/* the directory */
 
 void *kprobe_shown_addr(const struct file *file, unsigned long addr);
 
-/* refusals.c */
+/* explain.c */
 int kprobe_refusals_add(const struct kprobe *p, int err, const char *why);
-const char *kprobe_refusal_reason(int err, const char *why);
 
 /* apply.c */
 int kprobes_apply(struct list_head *batch, bool may_arm);
