@@ -119,7 +119,7 @@ static int refusals_show(struct seq_file *m, void *unused)
 	if (!copy)
 		return -ENOMEM;
 	scoped_guard(raw_spinlock_irqsave, &refusals_lock)
-		*copy = refusals;
+		memcpy(copy, &refusals, sizeof(refusals));
 	for (unsigned int i = copy->count - min(copy->count, REFUSALS); i != copy->count; i++)
 		refusal_show(m, &copy->last[i % REFUSALS]);
 	return 0;
