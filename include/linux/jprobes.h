@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Jumper probes: call a function with the arguments of the probed one.
- *
- * Included by <linux/kprobes.h>.
  */
 #ifndef _LINUX_JPROBES_H
 #define _LINUX_JPROBES_H
 
-#ifndef _LINUX_KPROBES_H
-#error "include <linux/kprobes.h>"
-#endif
+#include <linux/kprobes.h>
 
 /**
  * struct jprobe - Jumper probe, owned by the caller
@@ -65,25 +61,23 @@ static inline int register_jprobe(struct jprobe *jp)
 /* An array of jumper probes is one of probes. */
 static_assert(offsetof(struct jprobe, kp) == 0);
 
-/* unregister_jprobes() - See unregister_kprobes() */
+/* What these do is described at the functions that they call. */
+
 static inline void unregister_jprobes(struct jprobe **jps, int num)
 {
 	unregister_kprobes((struct kprobe **)jps, num);
 }
 
-/* unregister_jprobe() - See unregister_kprobe() */
 static inline void unregister_jprobe(struct jprobe *jp)
 {
 	unregister_jprobes(&jp, 1);
 }
 
-/* disable_jprobe() - See disable_kprobe() */
 static inline int disable_jprobe(struct jprobe *jp)
 {
 	return disable_kprobe(&jp->kp);
 }
 
-/* enable_jprobe() - See enable_kprobe() */
 static inline int enable_jprobe(struct jprobe *jp)
 {
 	return enable_kprobe(&jp->kp);

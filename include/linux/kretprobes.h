@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Return probes: call a handler when a function returns
- *
- * Included by <linux/kprobes.h>.
  */
 #ifndef _LINUX_KRETPROBES_H
 #define _LINUX_KRETPROBES_H
 
-#ifndef _LINUX_KPROBES_H
-#error "include <linux/kprobes.h>"
-#endif
-
+#include <linux/kprobes.h>
 #include <linux/llist.h>
 #include <linux/rethook.h>
 
@@ -158,13 +153,10 @@ static __always_inline unsigned long get_kretprobe_retaddr(struct kretprobe_inst
 	return ri->node.ret_addr;
 }
 
-/* rethook recognises its trampolines, and recycles its nodes when a task exits. */
 static __always_inline bool is_kretprobe_trampoline(unsigned long addr)
 {
 	return is_rethook_trampoline(addr);
 }
-
-static inline void kprobe_flush_task(struct task_struct *tsk) { }
 
 #else /* !CONFIG_KRETPROBE_ON_RETHOOK */
 
@@ -179,8 +171,6 @@ static __always_inline unsigned long get_kretprobe_retaddr(struct kretprobe_inst
 	return (unsigned long)ri->ret_addr;
 }
 
-#ifdef CONFIG_KRETPROBES
-
 /*
  * Called and provided by an architecture's trampoline. If a call stores the return
  * address in memory, the macro kretprobe_return_place(p, regs), which yields its
@@ -191,10 +181,6 @@ unsigned long __kretprobe_trampoline_handler(struct pt_regs *regs, void *frame_p
 void __kretprobe_trampoline(void);
 void arch_prepare_kretprobe(struct kretprobe_instance *ri, struct pt_regs *regs);
 void arch_kretprobe_fixup_return(struct pt_regs *regs, kprobe_opcode_t *correct_ret_addr);
-
-/* Queries by other subsystems */
-unsigned long kretprobe_find_ret_addr(struct task_struct *tsk, void *fp, struct llist_node **cur);
-void kprobe_flush_task(struct task_struct *tsk);
 
 /* The number of bytes of arguments that a return can pop. */
 #ifndef KRETPROBE_MAX_POPPED
@@ -209,18 +195,21 @@ void kprobe_flush_task(struct task_struct *tsk);
 /* is_kretprobe_trampoline() - True for an address that replaces a return address */
 static __always_inline bool is_kretprobe_trampoline(unsigned long addr)
 {
-	void *trampoline = dereference_kernel_function_descriptor(__kretprobe_trampoline);
+	void *trampoline;
 
+	if (!IS_ENABLED(CONFIG_KRETPROBES))
+		return false;
+	trampoline = dereference_kernel_function_descriptor(__kretprobe_trampoline);
 	return addr - (unsigned long)trampoline <= KRETPROBE_TRAMPOLINE_SPAN;
 }
 
-#else /* !CONFIG_KRETPROBES */
+#endif /* CONFIG_KRETPROBE_ON_RETHOOK */
 
-static __always_inline bool is_kretprobe_trampoline(unsigned long addr)
-{
-	return false;
-}
-
+/* Queries by other subsystems. rethook has its own, and recycles its nodes when a task exits. */
+#if defined(CONFIG_KRETPROBES) && !defined(CONFIG_KRETPROBE_ON_RETHOOK)
+unsigned long kretprobe_find_ret_addr(struct task_struct *tsk, void *fp, struct llist_node **cur);
+void kprobe_flush_task(struct task_struct *tsk);
+#else
 static inline unsigned long kretprobe_find_ret_addr(struct task_struct *tsk, void *fp,
 						    struct llist_node **cur)
 {
@@ -228,10 +217,7 @@ static inline unsigned long kretprobe_find_ret_addr(struct task_struct *tsk, voi
 }
 
 static inline void kprobe_flush_task(struct task_struct *tsk) { }
-
-#endif /* CONFIG_KRETPROBES */
-
-#endif /* CONFIG_KRETPROBE_ON_RETHOOK */
+#endif
 
 static inline int enable_kretprobe(struct kretprobe *rp)
 {
