@@ -6,8 +6,8 @@
 
 #include <linux/build_bug.h>
 #include <linux/export.h>
-#include <linux/init.h>
 #include <linux/kallsyms.h>
+#include <linux/lockdep.h>
 
 #ifndef kretprobe_blacklist_size
 #define kretprobe_blacklist_size	1
@@ -16,24 +16,18 @@
 /* An array of return probes is one of probes. */
 static_assert(offsetof(struct kretprobe, kp) == 0);
 
-/* The blacklist has names. A name that the kernel lacks needs no check. */
-static int __init kretprobe_blacklist_resolve(void)
+/* The blacklist has names, for each of which the address is looked up once. */
+static bool is_kretprobe_blacklisted(unsigned long function)
 {
 	struct kretprobe_blackpoint *black = kretprobe_blacklist;
 
-	for (; kretprobe_blacklist_size && black->name; black++)
-		black->addr = (void *)kallsyms_lookup_name(black->name);
-	return 0;
-}
-core_initcall(kretprobe_blacklist_resolve);
-
-static bool is_kretprobe_blacklisted(unsigned long function)
-{
-	const struct kretprobe_blackpoint *black = kretprobe_blacklist;
-
-	for (; kretprobe_blacklist_size && black->name; black++)
+	lockdep_assert_held(&kprobe_mutex);
+	for (; kretprobe_blacklist_size && black->name; black++) {
+		if (!black->addr)
+			black->addr = (void *)kallsyms_lookup_name(black->name);
 		if (black->addr == (void *)function)
 			return true;
+	}
 	return false;
 }
 
