@@ -16,7 +16,7 @@
 /* An array of return probes is one of probes. */
 static_assert(offsetof(struct kretprobe, kp) == 0);
 
-/* The blacklist has names, for each of which the address is looked up once. */
+/* The names of the blacklist are looked up when first needed. Some may not be in this kernel. */
 static bool is_kretprobe_blacklisted(unsigned long function)
 {
 	struct kretprobe_blackpoint *black = kretprobe_blacklist;
@@ -61,10 +61,13 @@ static int kretprobe_prepare(struct kprobe *p, struct kprobe_address *where)
 /* Let no return handler be called any more, and wait until the last one has returned. */
 static void kretprobes_stop(struct kprobe **kps, int num)
 {
+	bool wait = !kprobes_must_not_wait();
+
+	/* One that an NMI could not unlink, or that is being registered, stays complete. */
 	for (int i = 0; i < num; i++)
-		if (kps[i])
+		if (kps[i] && (wait || kprobe_is_unlinked(kps[i])))
 			kretprobe_pool_drop(kretprobe_of(kps[i]));
-	if (num > 0)
+	if (num > 0 && wait)
 		kprobes_wait_for_handlers();
 }
 
@@ -133,14 +136,7 @@ void unregister_kretprobes(struct kretprobe **rps, int num)
 	struct kprobe **kps = (struct kprobe **)rps;
 
 	unregister_kprobes(kps, num);
-	if (!kprobes_must_not_wait()) {
-		kretprobes_stop(kps, num);
-		return;
-	}
-	/* One that an NMI could not unlink stays complete. */
-	for (int i = 0; i < num; i++)
-		if (kps[i] && kprobe_is_unlinked(kps[i]))
-			kretprobe_pool_drop(kretprobe_of(kps[i]));
+	kretprobes_stop(kps, num);
 }
 EXPORT_SYMBOL_GPL(unregister_kretprobes);
 
