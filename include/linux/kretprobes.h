@@ -22,7 +22,7 @@ typedef int (*kretprobe_handler_t)(struct kretprobe_instance *ri, struct pt_regs
  * @handler:	Called when the function returns.
  * @entry_handler: Called at its entry; non-zero: the call is not followed.
  * @maxactive:	The maximum number of calls in flight. If it is 0 or less, instances
- *		are allocated as they are needed, until there are a million, and
+ *		are allocated as they are needed, until there are a million or 2 GB of them, and
  *		calls are missed if their number grows faster. Registration then sets it to
  *		the number at first. With CONFIG_KRETPROBE_ON_RETHOOK the number is fixed
  *		then, too.
@@ -99,7 +99,7 @@ struct kretprobe_pool {
 	unsigned int max;	/* up to this more are allocated when they run short */
 	bool queued;		/* true while nobody else may link @node */
 	struct llist_node node;	/* in the list of pools that are to grow, or to be released */
-	size_t data_size;	/* of the return probe */
+	unsigned int size;	/* of an instance with its private data, in bytes */
 };
 
 /* Function that must not be return-probed: an entry of kretprobe_blacklist[]. */

@@ -31,7 +31,10 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-/* The most instances of a pool without a fixed size: no workload has more calls in flight. */
+/*
+ * The most instances of a pool without a fixed size, if they take less than 2 GB: no workload has
+ * more calls in flight.
+ */
 #define MAX_INSTANCES	1000000
 
 /* How long pools that got no memory wait, in jiffies, unless another one is queued. */
@@ -58,8 +61,6 @@ static LLIST_HEAD(kretprobe_dropped_pools);	/* without a return probe */
 
 static void kretprobe_pool_work(struct work_struct *work);
 static DECLARE_DELAYED_WORK(kretprobe_work, kretprobe_pool_work);
-static void kretprobe_release_pools(struct work_struct *work);
-static DECLARE_WORK(kretprobe_release_work, kretprobe_release_pools);
 
 static void kretprobe_start_work(struct irq_work *work)
 {
@@ -82,8 +83,6 @@ static void __kprobes kretprobe_pool_queue(struct kretprobe_pool *pool)
 	llist_add(&pool->node, &kretprobe_queued_pools);
 	kretprobe_pools_look();
 }
-
-/* -------------------------------------------- free instances of a chunk */
 
 /* What @free of a chunk becomes when the instance at @offset is the new top. */
 static __always_inline s64 kretprobe_chunk_top(s64 free, unsigned long offset)
@@ -118,26 +117,18 @@ static __always_inline void kretprobe_chunk_push(struct kretprobe_chunk *chunk,
 	} while (!atomic64_try_cmpxchg(&chunk->free, &old, new));
 }
 
-/* ------------------------------------------------- allocation and release */
-
 static bool kretprobe_pool_add_chunk(struct kretprobe_pool *pool, struct kretprobe *rp,
 				     unsigned int count)
 {
-	size_t size = ALIGN(sizeof(struct kretprobe_instance) + pool->data_size, sizeof(u64));
-	size_t bytes = size_add(sizeof(struct kretprobe_chunk), size_mul(count, size));
-	struct kretprobe_chunk *chunk;
+	size_t bytes = size_add(sizeof(struct kretprobe_chunk), size_mul(count, pool->size));
+	struct kretprobe_chunk *chunk = kvzalloc(bytes, POOL_GFP);
 	struct kretprobe_instance *ri;
 
-	/* Half of @free is an offset. */
-	if (bytes > INT_MAX) {
-		WRITE_ONCE(pool->max, pool->total);
-		return false;
-	}
-	chunk = kvzalloc(bytes, POOL_GFP);
 	if (!chunk)
 		return false;
 	chunk->next = pool->chunks;
-	for (size_t offset = sizeof(*chunk); offset < bytes; offset += size) {
+	/* Offsets fit into half of @free: kvzalloc() has at most INT_MAX bytes. */
+	for (size_t offset = sizeof(*chunk); offset < bytes; offset += pool->size) {
 		ri = (void *)chunk + offset;
 		ri->chunk = chunk;
 		ri->pool = pool;
@@ -145,17 +136,17 @@ static bool kretprobe_pool_add_chunk(struct kretprobe_pool *pool, struct kretpro
 		kretprobe_chunk_push(chunk, ri);
 	}
 	WRITE_ONCE(pool->total, pool->total + count);
-	/* Pairs with the address dependency in kretprobe_take_from_chunks(). */
+	/* Pairs with the address dependency in kretprobe_take_uncached(). */
 	smp_store_release(&pool->chunks, chunk);
 	return true;
 }
 
 static void kretprobe_pool_free(struct kretprobe_pool *pool)
 {
-	struct kretprobe_chunk *chunk, *next;
+	struct kretprobe_chunk *chunk;
 
-	for (chunk = pool->chunks; chunk; chunk = next) {
-		next = chunk->next;
+	while ((chunk = pool->chunks)) {
+		pool->chunks = chunk->next;
 		kvfree(chunk);
 	}
 	free_percpu(pool->cache);
@@ -177,8 +168,8 @@ int kretprobe_pool_create(struct kretprobe *rp)
 	if (!pool)
 		return -ENOMEM;
 	pool->rp = rp;
-	pool->max = adaptive ? MAX_INSTANCES : count;
-	pool->data_size = rp->data_size;
+	pool->size = ALIGN(sizeof(struct kretprobe_instance) + rp->data_size, sizeof(u64));
+	pool->max = adaptive ? min(MAX_INSTANCES, INT_MAX / pool->size) : count;
 	atomic_set(&pool->taken, 1);
 	pool->cache = alloc_percpu(struct kretprobe_instance *);
 	if (!pool->cache || !kretprobe_pool_add_chunk(pool, rp, count)) {
@@ -210,8 +201,6 @@ void kretprobe_pool_drop(struct kretprobe *rp)
 	WRITE_ONCE(pool->rp, NULL);
 	kretprobe_pool_queue(pool);
 }
-
-/* ------------------------------------------------------ in process context */
 
 /* @rp is its return probe, whose unregistration may have begun: hits that saw it still come. */
 static void kretprobe_pool_grow(struct kretprobe_pool *pool, struct kretprobe *rp)
@@ -260,6 +249,8 @@ static void kretprobe_release_pools(struct work_struct *work)
 		kretprobe_pool_release(pool);
 }
 
+static DECLARE_WORK(kretprobe_release_work, kretprobe_release_pools);
+
 static void kretprobe_pool_work(struct work_struct *work)
 {
 	struct kretprobe_pool *pool, *next;
@@ -272,21 +263,6 @@ static void kretprobe_pool_work(struct work_struct *work)
 		else if (llist_add(&pool->node, &kretprobe_dropped_pools))
 			queue_work(system_unbound_wq, &kretprobe_release_work);
 	}
-}
-
-/* ------------------------------------------------------------- at a hit */
-
-static struct kretprobe_instance * __kprobes
-kretprobe_take_from_chunks(struct kretprobe_pool *pool)
-{
-	struct kretprobe_chunk *chunk = READ_ONCE(pool->chunks);
-	struct kretprobe_instance *ri = NULL;
-
-	for (; chunk && !ri; chunk = chunk->next)
-		ri = kretprobe_chunk_pop(chunk);
-	if (ri)
-		atomic_inc(&pool->taken);
-	return ri;
 }
 
 /* Empty the caches of other CPUs before a pool misses a call. */
@@ -309,12 +285,19 @@ kretprobe_take_from_caches(struct kretprobe_pool *pool)
 /* kretprobe_take_uncached() - Take an instance that is not in this CPU's cache, or NULL */
 struct kretprobe_instance *kretprobe_take_uncached(struct kretprobe_pool *pool)
 {
-	struct kretprobe_instance *ri = kretprobe_take_from_chunks(pool) ?:
-					kretprobe_take_from_caches(pool);
-	/* The pool may be growing. An old number makes it grow once more, at worst. */
-	unsigned int total = READ_ONCE(pool->total);
+	struct kretprobe_chunk *chunk = READ_ONCE(pool->chunks);
+	struct kretprobe_instance *ri = NULL;
+	unsigned int total;
 
-	if (total < READ_ONCE(pool->max) && atomic_read(&pool->taken) > total - total / 4)
+	for (; chunk && !ri; chunk = chunk->next)
+		ri = kretprobe_chunk_pop(chunk);
+	if (ri)
+		atomic_inc(&pool->taken);
+	else
+		ri = kretprobe_take_from_caches(pool);
+	/* The pool may be growing. An old number makes it grow once more, at worst. */
+	total = READ_ONCE(pool->total);
+	if (total < pool->max && atomic_read(&pool->taken) > total - total / 4)
 		kretprobe_pool_queue(pool);
 	return ri;
 }
