@@ -13,9 +13,9 @@
  */
 #include "internal.h"
 
-#include <linux/bug.h>
 #include <linux/kretprobes_hit.h>
 #include <linux/llist.h>
+#include <linux/panic.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 
@@ -23,11 +23,7 @@
 #define RETURN_IS_IN_MEMORY	true
 #else
 #define RETURN_IS_IN_MEMORY	false
-static __always_inline kprobe_opcode_t **kretprobe_return_place(struct kprobe *p,
-								struct pt_regs *regs)
-{
-	return NULL;
-}
+#define kretprobe_return_place(p, regs)	((kprobe_opcode_t **)NULL)
 #endif
 
 static __always_inline void kretprobe_divert_return(struct kretprobe *rp,
@@ -239,14 +235,11 @@ unsigned long __kprobes kretprobe_find_ret_addr(struct task_struct *tsk, void *f
 	kprobe_opcode_t *ret_addr;
 	struct llist_node *node;
 
-	if (WARN_ON_ONCE(!cur))
-		return 0;
 	guard(rcu)();
 	for (node = kretprobe_search_from(tsk, *cur); node; node = READ_ONCE(node->next)) {
 		ri = llist_entry(node, struct kretprobe_instance, llist);
 		ret_addr = READ_ONCE(ri->ret_addr);
-		if (READ_ONCE(ri->fp) == fp && ret_addr &&
-		    !kretprobe_shares_ret_addr(ret_addr)) {
+		if (READ_ONCE(ri->fp) == fp && ret_addr && !kretprobe_shares_ret_addr(ret_addr)) {
 			*cur = node;
 			return (unsigned long)ret_addr;
 		}
@@ -264,8 +257,6 @@ void __kprobes kprobe_flush_task(struct task_struct *tsk)
 	struct llist_node *node = tsk->kretprobe_instances.first;
 	struct kretprobe_instance *ri, *next;
 
-	if (!node)
-		return;
 	WRITE_ONCE(tsk->kretprobe_instances.first, NULL);
 	/* Also the reader of a pool's @rp that kretprobe_pool_drop() waits for. */
 	guard(preempt_notrace)();
