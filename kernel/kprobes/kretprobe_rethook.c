@@ -70,12 +70,7 @@ kretprobe_rethook_handler(struct rethook_node *call, void *data, unsigned long r
 		kprobe_busy_end();
 }
 
-/*
- * kretprobe_pool_create() - Allocate the instances of a return probe
- *
- * Sets @rh of @rp, and its @maxactive if there is none. Returns 0, or -ENOMEM, also if @maxactive
- * is too large.
- */
+/* kretprobe_pool_create() - As in kretprobe_pool.c; sets @rh instead of @pool and @cache */
 int kretprobe_pool_create(struct kretprobe *rp)
 {
 	int count = rp->maxactive > 0 ? rp->maxactive : max(10U, 2 * num_possible_cpus());
@@ -90,12 +85,7 @@ int kretprobe_pool_create(struct kretprobe *rp)
 	return 0;
 }
 
-/*
- * kretprobe_pool_drop() - Leave the instances of a return probe to the calls in flight
- *
- * The probe of @rp has been unlinked, or it has no instances. Handlers that are already running
- * may continue for a grace period. Any context in which call_rcu() is allowed.
- */
+/* kretprobe_pool_drop() - As in kretprobe_pool.c, in a context in which call_rcu() is allowed */
 void kretprobe_pool_drop(struct kretprobe *rp)
 {
 	struct rethook *rh = xchg(&rp->rh, NULL);
