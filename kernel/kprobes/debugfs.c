@@ -95,10 +95,10 @@ static bool kprobe_copy_shown(struct kprobe_shown *shown, const struct kprobe_si
 
 	guard(kprobe_links)();
 	list_for_each_entry(p, &site->kp.list, list) {
-		if (n--)
-			continue;
-		*shown = kprobe_shown_of(p);
-		return true;
+		if (!n--) {
+			*shown = kprobe_shown_of(p);
+			return true;
+		}
 	}
 	return false;
 }
@@ -130,16 +130,11 @@ static void kprobe_list_show(struct seq_file *m, struct kprobe_site *site)
 	for (unsigned int n = 0; kprobe_copy_shown(&shown, site, n); n++) {
 		if (seq_has_overflowed(m))
 			return;
-		seq_printf(m, "%px  %c  %s ", addr, shown.type, symbol);
-		if (shown.flags & KPROBE_FLAG_GONE)
-			seq_puts(m, "[GONE]");
-		else if (shown.flags & KPROBE_FLAG_DISABLED)
-			seq_puts(m, "[DISABLED]");
-		if (kprobe_optimized(&site->kp))
-			seq_puts(m, "[OPTIMIZED]");
-		if (kprobe_ftrace(&site->kp))
-			seq_puts(m, "[FTRACE]");
-		seq_putc(m, '\n');
+		seq_printf(m, "%px  %c  %s %s%s%s\n", addr, shown.type, symbol,
+			   shown.flags & KPROBE_FLAG_GONE ? "[GONE]" :
+			   shown.flags & KPROBE_FLAG_DISABLED ? "[DISABLED]" : "",
+			   kprobe_optimized(&site->kp) ? "[OPTIMIZED]" : "",
+			   kprobe_ftrace(&site->kp) ? "[FTRACE]" : "");
 	}
 }
 
@@ -176,15 +171,9 @@ static ssize_t kprobes_enabled_write(struct file *file, const char __user *from,
 DEFINE_SHOW_STORE_ATTRIBUTE(kprobes_enabled);
 
 /*
- * stats: a line for each number, "NAME: VALUE"
- *
- *	probes, and probes_disabled
- *	missed: hits that the registered probes have missed; and missed_REASON: those of the
- *	sites, which all probes of a site may have missed
- *	sites, and sites_KIND, which add up to all sites
- *	no_jump_REASON: breakpoint sites by reason, which add up to sites_breakpoint
- *
- * All lines are always present, but the reasons only with CONFIG_OPTPROBES.
+ * stats: a line for each number, see Documentation/trace/kprobes.rst. All lines are always present,
+ * but the reasons for breakpoints only with CONFIG_OPTPROBES. The misses are those of the
+ * registered probes, but by reason those of the sites, which all probes of one may have missed.
  */
 
 /* Armed through ftrace; the other kinds are the states. */
