@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 ISOLINUX = ("/usr/lib/ISOLINUX/isolinux.bin", "/usr/lib/syslinux/modules/bios/ldlinux.c32")
-BIOS = "/usr/share/bochs"
+# The latter is a link into another package.
+BIOS = ("/usr/share/bochs/BIOS-bochs-latest", "/usr/share/bochs/VGABIOS-lgpl-latest")
 
 # Instructions that a CPU executes in a second of the guest, whatever the host does. As many as
 # the host executes, or some timeouts of the guest would be long or short. CPUID does not say
@@ -40,8 +41,8 @@ def configuration(disc, smp, megabytes, console, verdict):
         'display_library: rfb, options="timeout=0"',
         # Debian's speaker needs a sound card.
         "plugin_ctrl: speaker=0",
-        f"romimage: file={BIOS}/BIOS-bochs-latest",
-        f"vgaromimage: file={BIOS}/VGABIOS-lgpl-latest",
+        f"romimage: file={BIOS[0]}",
+        f"vgaromimage: file={BIOS[1]}",
         f"cpu: model=tigerlake, count={smp}, ips={MHZ * 1000000}, reset_on_triple_fault=0, ignore_bad_msrs=1",
         f"memory: guest={megabytes}, host={megabytes}",
         f"ata0-master: type=cdrom, path={disc}, status=inserted",
@@ -58,7 +59,8 @@ def configuration(disc, smp, megabytes, console, verdict):
 
 
 def make_disc(directory, kernel, initrd, parameters):
-    if missing := [file for file in (shutil.which("xorriso") or "xorriso", *ISOLINUX) if not Path(file).exists()]:
+    needed = (shutil.which("xorriso") or "xorriso", *ISOLINUX, *BIOS)
+    if missing := [file for file in needed if not Path(file).exists()]:
         sys.exit(f"boot: no {missing[0]}: run dev/packages")
     files = directory / "disc"
     (files / "isolinux").mkdir(parents=True)
