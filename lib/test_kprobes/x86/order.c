@@ -379,13 +379,17 @@ static void old_hash_is_kept_while_a_cpu_comes_up(struct kunit *test)
 	bring_up = (struct bring_up){ };
 	all = watch_hash(test);
 	take_down(test, cpu, come_up_with_hash);
+	/* If the work has begun for sites of earlier tests, it is to end: it would wait once more. */
+	synchronize_rcu_tasks();
+	synchronize_rcu_tasks();
+	msleep(100);
 	kpt_hold_off_rcu_tasks(test);
 	unregister_kprobes(all, MANY);
 	msleep(50);	/* until the grace period has begun */
 	scoped_guard(mutex, &kprobe_mutex) {
 		WRITE_ONCE(kpt_load.stop, true);
 		synchronize_rcu_tasks();	/* ends after the one that was held off */
-		msleep(50);
+		msleep(500);	/* until the work waits for the mutex, also on a slow host */
 		task = kthread_run(bring_up_cpu, (void *)cpu, "kprobes_test");
 		if (!IS_ERR(task))
 			wait_for(&bring_up.begun);
