@@ -379,7 +379,7 @@ static void old_hash_is_kept_while_a_cpu_comes_up(struct kunit *test)
 	bring_up = (struct bring_up){ };
 	all = watch_hash(test);
 	take_down(test, cpu, come_up_with_hash);
-	/* If the work has begun for sites of earlier tests, it is to end: it would wait once more. */
+	/* Work that has begun for sites of earlier tests must end, or it would wait once more. */
 	synchronize_rcu_tasks();
 	synchronize_rcu_tasks();
 	msleep(100);
