@@ -7,6 +7,7 @@
 #include <linux/kprobes_site.h>
 #include <linux/notifier.h>
 #include <linux/preempt.h>
+#include <linux/sched.h>
 
 #include <asm/text-patching.h>
 
@@ -112,8 +113,9 @@ static void breakpoint_set_meanwhile_is_not_displaced(struct kunit *test)
 	ASSERT_REGISTERED(test, a);
 	scoped_guard(preempt)
 		site = site_of(get_kprobe(a->addr));
+	/* The wait for tasks does not end before this task sleeps: it must not here. */
 	while (READ_ONCE(site->state) != SITE_OPTIMIZING && time_before(jiffies, end))
-		usleep_range(1000, 2000);
+		cond_resched();
 	KUNIT_ASSERT_EQ(test, site->state, SITE_OPTIMIZING);
 	set_breakpoint(test, second_insn());
 	wait_for_kprobe_optimizer();
