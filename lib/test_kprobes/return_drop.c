@@ -7,6 +7,7 @@
 
 #include "drop.h"
 #include "hosts.h"
+#include "interrupt.h"
 #include "return_probes.h"
 #include "sleepers.h"
 
@@ -128,11 +129,66 @@ static void handler_drops_return_probe(struct kunit *test)
 	}
 }
 
+static int drop_meanwhile(struct test_probe *p, struct pt_regs *regs)
+{
+	p->act = NULL;
+	unregister_kretprobe(&kpt_test_kretprobe('r')->rp);
+	return 0;
+}
+
+/* It has its pool, and is not linked yet: its owner does not know yet that it is registered. */
+static void return_probe_cannot_be_dropped_before_it_is_linked(struct kunit *test)
+{
+	const struct place *place = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', place->symbol);
+	struct kprobe *a = kpt_probe('a', "list_sort");
+
+	ASSERT_REGISTERED(test, a);
+	kpt_test_probe('a')->act = drop_meanwhile;
+	kpt_clear_journal();
+	ASSERT_RETURN_PROBED(test, r);
+	KUNIT_EXPECT_EQ(test, kpt_journal[0], 'a');
+	unregister_kprobe(a);
+	EXPECT_CALL(test, place, "rR");
+	unregister_kretprobe(r);
+	EXPECT_CALL(test, place, "");
+}
+
+#ifdef CONFIG_X86_LOCAL_APIC
+static void drop_first(void)
+{
+	unregister_kretprobe(&kpt_test_kretprobe('r')->rp);
+}
+
+static void return_probe_is_dropped_in_nmi(struct kunit *test)
+{
+	const struct host *host = test->param_value;
+	struct kretprobe *r = kpt_return_probe('r', host->symbol);
+
+	if (!kpt_can_send_nmi())
+		kunit_skip(test, "not on this machine");
+	for (unsigned int i = 0; i < 2; i++) {
+		r->kp.addr = NULL;
+		ASSERT_RETURN_PROBED(test, r);
+		kpt_start_sleepers(test, host, 2);
+		EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, "rR");
+		kpt_call_in_nmi(drop_first);
+		EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, "");
+		EXPECT_SLEEPERS_RETURN(test);
+		unregister_kretprobe(r);
+	}
+}
+#endif
+
 static struct kunit_case kretprobes_drop_cases[] = {
 	KUNIT_CASE_PARAM(call_outlives_its_dropped_return_probe, kpt_host_gen_params),
 	KUNIT_CASE(adaptive_pool_is_dropped_while_short),
 	KUNIT_CASE_PARAM(dropped_return_probe_is_used_again, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(handler_drops_return_probe, kpt_place_gen_params),
+	KUNIT_CASE_PARAM(return_probe_cannot_be_dropped_before_it_is_linked, kpt_place_gen_params),
+#ifdef CONFIG_X86_LOCAL_APIC
+	KUNIT_CASE_PARAM(return_probe_is_dropped_in_nmi, kpt_host_gen_params),
+#endif
 	{ }
 };
 
