@@ -20,12 +20,13 @@
 #include <linux/array_size.h>
 #include <linux/export.h>
 #include <linux/init.h>
+#include <linux/jiffies.h>
 #include <linux/kprobes_tables.h>
 #include <linux/list_sort.h>
 #include <linux/minmax.h>
+#include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/sysctl.h>
-#include <linux/wait.h>
 #include <linux/workqueue.h>
 
 #include <asm/sections.h>
@@ -46,24 +47,14 @@
 #define FORGET_DELAY	(5 * HZ)
 
 static struct {
-	int allowed;			/* the knob debug.kprobes-optimization; kprobe_mutex */
+	/* The knob debug.kprobes-optimization; 0 before RCU-tasks has threads. kprobe_mutex. */
+	int allowed;
 	/* Sites at which optimizer_work is to look when it begins, by @op.list. kprobe_mutex. */
 	struct list_head pending;
-	/*
-	 * True while optimizer_work is to look at sites, or does; and before the threads of
-	 * RCU-tasks exist. Written under kprobe_mutex. Who waits reads it without: a
-	 * workqueue's lock, or that of @idle, is between.
-	 */
-	bool busy;
-	/* Woken when busy may have become false. Has its own lock. */
-	wait_queue_head_t idle;
 	/* Delay of retry_work in jiffies. kprobe_mutex. */
 	unsigned int retry_delay;
 } optimizer = {
-	.allowed	= 1,
 	.pending	= LIST_HEAD_INIT(optimizer.pending),
-	.busy		= true,
-	.idle		= __WAIT_QUEUE_HEAD_INITIALIZER(optimizer.idle),
 	.retry_delay	= RETRY_DELAY,
 };
 
@@ -152,25 +143,14 @@ static int site_prepare_detour(struct kprobe_site *site)
 
 /* ------------------------------------------------- breakpoints to jumps */
 
-/* Let the worker run if there are pending sites: only without them is it idle to a waiter. */
-static void optimizer_kick(void)
-{
-	lockdep_assert_held(&kprobe_mutex);
-	WRITE_ONCE(optimizer.busy, !list_empty(&optimizer.pending));
-	if (optimizer.busy)
-		queue_delayed_work(system_unbound_wq, &optimizer_work, OPTIMIZE_DELAY);
-}
-
 /* kprobe_optimizer_consider() - Let the optimiser look at a site, perhaps once more */
 void kprobe_optimizer_consider(struct kprobe_site *site)
 {
 	lockdep_assert_held(&kprobe_mutex);
-	if (!optimizer.allowed || !site_stays_breakpoint(site))
+	if (!optimizer.allowed || !site_stays_breakpoint(site) || !list_empty(&site->op.list))
 		return;
-	if (list_empty(&site->op.list))
-		list_add_tail(&site->op.list, &optimizer.pending);
-	if (!optimizer.busy)
-		optimizer_kick();
+	list_add_tail(&site->op.list, &optimizer.pending);
+	queue_delayed_work(system_unbound_wq, &optimizer_work, OPTIMIZE_DELAY);
 }
 
 /* No event shows that memory is available again or that a debugger's breakpoint is gone. */
@@ -309,9 +289,6 @@ static void optimizer_run(struct work_struct *work)
 		while (optimizer_finish_some(&waiting))
 			cond_resched_tasks_rcu_qs();
 	}
-	scoped_guard(mutex, &kprobe_mutex)
-		optimizer_kick();
-	wake_up_all(&optimizer.idle);
 }
 
 /* ------------------------------------------------- jumps to breakpoints */
@@ -395,20 +372,21 @@ void kprobe_optimizer_retry_near(const struct kprobe_site *site)
  */
 void wait_for_kprobe_optimizer(void)
 {
-	while (READ_ONCE(optimizer.busy)) {
-		mod_delayed_work(system_unbound_wq, &optimizer_work, 0);
+	while (work_busy(&optimizer_work.work))
 		flush_delayed_work(&optimizer_work);
-	}
 }
 EXPORT_SYMBOL_IF_KUNIT(wait_for_kprobe_optimizer);
 
 /* kprobe_optimizer_wait_bounded() - Wait for the optimiser, killable, at most 10 seconds */
 void kprobe_optimizer_wait_bounded(void)
 {
-	if (!READ_ONCE(optimizer.busy))
-		return;
-	mod_delayed_work(system_unbound_wq, &optimizer_work, 0);
-	wait_event_killable_timeout(optimizer.idle, !READ_ONCE(optimizer.busy), 10 * HZ);
+	unsigned long end = jiffies + 10 * HZ;
+
+	if (delayed_work_pending(&optimizer_work))
+		mod_delayed_work(system_unbound_wq, &optimizer_work, 0);
+	while (work_busy(&optimizer_work.work) && time_before(jiffies, end) &&
+	       !fatal_signal_pending(current))
+		schedule_timeout_killable(1);
 }
 
 /*
@@ -541,7 +519,8 @@ static int __init optimizer_init(void)
 {
 	register_sysctl_init("debug", optimizer_sysctls);
 	guard(mutex)(&kprobe_mutex);
-	optimizer_kick();
+	optimizer.allowed = 1;
+	optimizer_reconsider_all();
 	return 0;
 }
 subsys_initcall(optimizer_init);
