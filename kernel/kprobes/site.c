@@ -206,23 +206,18 @@ static bool site_precedes(struct rb_node *a, const struct rb_node *b)
 	       site_addr(rb_entry(b, struct kprobe_site, node));
 }
 
+/* All sites from an address on match: the first one of them is searched. */
+static int site_is_below(const void *addr, const struct rb_node *node)
+{
+	return site_addr(rb_entry(node, struct kprobe_site, node)) < *(const unsigned long *)addr;
+}
+
 /* kprobe_site_first_from() - The site with the lowest address from @addr on, or NULL */
 struct kprobe_site *kprobe_site_first_from(unsigned long addr)
 {
-	struct kprobe_site *site, *found = NULL;
-	struct rb_node *node = site_tree.rb_node;
-
 	lockdep_assert_held(&kprobe_mutex);
-	while (node) {
-		site = rb_entry(node, struct kprobe_site, node);
-		if (site_addr(site) < addr) {
-			node = node->rb_right;
-		} else {
-			found = site;
-			node = node->rb_left;
-		}
-	}
-	return found;
+	return rb_entry_safe(rb_find_first(&addr, &site_tree, site_is_below),
+			     struct kprobe_site, node);
 }
 
 /* kprobe_site_next() - The site after @site in address order, or NULL */
