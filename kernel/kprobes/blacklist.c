@@ -8,7 +8,6 @@
 #include <linux/init.h>
 #include <linux/kallsyms.h>
 #include <linux/kernel.h>
-#include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
 
@@ -18,8 +17,8 @@
  * Ranges of addresses, one for each symbol, however often it is added. Read under
  * RCU, written under kprobe_mutex.
  */
-static struct maple_tree blacklist =
-	MTREE_INIT(blacklist, MT_FLAGS_ALLOC_RANGE | MT_FLAGS_USE_RCU);
+struct maple_tree kprobe_blacklist =
+	MTREE_INIT(kprobe_blacklist, MT_FLAGS_ALLOC_RANGE | MT_FLAGS_USE_RCU);
 
 /*
  * Exclude the function at @entry, or the part of it from @lowest on, from probing. Returns the
@@ -39,10 +38,10 @@ static int blacklist_add_symbol(unsigned long entry, unsigned long lowest)
 	start = entry - offset;
 	end = start + size;
 	start = max(start, lowest);
-	if (mtree_load(&blacklist, start))
+	if (mtree_load(&kprobe_blacklist, start))
 		return end - entry;
 	/* A larger part replaces a smaller one, which ends at the same address. */
-	err = mtree_store_range(&blacklist, start, end - 1, xa_mk_value(1), GFP_KERNEL);
+	err = mtree_store_range(&kprobe_blacklist, start, end - 1, xa_mk_value(1), GFP_KERNEL);
 	return err ?: end - entry;
 }
 
@@ -84,7 +83,7 @@ int __weak __init arch_populate_kprobe_blacklist(void)
 
 static bool blacklist_contains(unsigned long addr)
 {
-	return arch_within_kprobe_blacklist(addr) || mtree_load(&blacklist, addr);
+	return arch_within_kprobe_blacklist(addr) || mtree_load(&kprobe_blacklist, addr);
 }
 
 /*
@@ -156,21 +155,7 @@ int kprobe_blacklist_add_section(const void *start, unsigned long size)
 void kprobe_blacklist_remove(unsigned long start, unsigned long end)
 {
 	lockdep_assert_held(&kprobe_mutex);
-	range_tree_clear(&blacklist, start, end);
-}
-
-/* kprobe_blacklist_next() - The start of the first blacklisted range that ends above @addr, or 0 */
-unsigned long kprobe_blacklist_next(unsigned long addr, unsigned long *end)
-{
-	MA_STATE(mas, &blacklist, addr, addr);
-	void *entry;
-
-	guard(rcu)();
-	entry = mas_find(&mas, ULONG_MAX);
-	if (!entry)
-		return 0;
-	*end = mas.last + 1;
-	return mas.index;
+	range_tree_clear(&kprobe_blacklist, start, end);
 }
 
 /* Bounds of the addresses that NOKPROBE_SYMBOL() collects. */

@@ -11,6 +11,7 @@
 #include <linux/init.h>
 #include <linux/kallsyms.h>
 #include <linux/kstrtox.h>
+#include <linux/rcupdate_wait.h>
 #include <linux/seq_file.h>
 #include <linux/sprintf.h>
 
@@ -142,12 +143,17 @@ static void kprobe_list_show(struct seq_file *m, struct kprobe_site *site)
 
 static int blacklist_show(struct seq_file *m, void *unused)
 {
-	unsigned long start, end = 0;
+	MA_STATE(mas, &kprobe_blacklist, 0, 0);
+	void *entry;
 
 	guard(mutex)(&kprobe_mutex);	/* it keeps the text of the functions, too */
-	while (!seq_has_overflowed(m) && (start = kprobe_blacklist_next(end, &end)))
-		seq_printf(m, "0x%px-0x%px\t%ps\n", kprobe_shown_addr(m->file, start),
-			   kprobe_shown_addr(m->file, end), (void *)start);
+	guard(rcu)();
+	mas_for_each(&mas, entry, ULONG_MAX) {
+		seq_printf(m, "0x%px-0x%px\t%ps\n", kprobe_shown_addr(m->file, mas.index),
+			   kprobe_shown_addr(m->file, mas.last + 1), (void *)mas.index);
+		mas_pause(&mas);
+		cond_resched_rcu();
+	}
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(blacklist);

@@ -169,13 +169,14 @@ int kprobe_text_add(struct module *mod, unsigned long start, unsigned long end);
 void kprobe_text_forget(unsigned long start);
 
 /* blacklist.c */
+extern struct maple_tree kprobe_blacklist;
+
 bool kprobe_blacklist_has_parent(unsigned long addr);
 const char *kprobe_blacklisted_by(unsigned long addr);
 int kprobe_blacklist_add_functions(const unsigned long *function, const unsigned long *end);
 int kprobe_blacklist_add_section(const void *start, unsigned long size);
 void kprobe_blacklist_remove(unsigned long start, unsigned long end);
 void kprobe_blacklist_init(void);
-unsigned long kprobe_blacklist_next(unsigned long addr, unsigned long *end);
 
 /* ftrace.c */
 #ifdef CONFIG_DYNAMIC_FTRACE
