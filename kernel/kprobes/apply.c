@@ -134,14 +134,14 @@ int kprobes_apply(struct list_head *batch, bool may_arm)
 		bool armed = site_is_armed(site);
 
 		if (site_update(site)) {
-			if (may_arm && (!armed || kprobe_ftrace_needs_rearm(site)))
+			if (may_arm && (!armed || kprobe_ftrace(&site->kp)))
 				list_move_tail(&site->batch, &to_arm);
 		} else if (armed) {
 			list_move_tail(&site->batch, &to_disarm);
 		}
 	}
 
-	/* Sites that are armed already only claim the other ftrace_ops. */
+	/* Sites that are armed already only claim the other ftrace_ops, if they need it now. */
 	err = list_empty(&to_arm) ? 0 : kprobe_ftrace_arm_sites(&to_arm);
 	if (!err) {
 		kprobe_unoptimize_around(&to_arm);
@@ -149,9 +149,9 @@ int kprobes_apply(struct list_head *batch, bool may_arm)
 	}
 	disarm_sites(&to_disarm);
 	kprobe_unoptimize(batch, false);
+	list_splice(&to_arm, batch);
 	kprobe_ftrace_release_claims(batch);
 	list_splice(&to_disarm, batch);
-	list_splice(&to_arm, batch);
 	if (err)
 		return err;
 

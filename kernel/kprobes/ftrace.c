@@ -14,6 +14,7 @@
 #include "internal.h"
 
 #include <linux/cache.h>
+#include <linux/err.h>
 #include <linux/ftrace.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
@@ -84,19 +85,13 @@ static bool site_leaves_ops(const struct kprobe_site *site, const struct ftrace_
 	return site_has_ops(site, ops) && !site_wants_ops(site, ops);
 }
 
-/* kprobe_ftrace_needs_rearm() - True if the other ops must claim an armed site, too */
-bool kprobe_ftrace_needs_rearm(const struct kprobe_site *site)
-{
-	return site_joins_ops(site, &ipmodify_ops);
-}
-
 /* Addresses for one filter update */
 struct site_ips {
 	unsigned int count;
 	unsigned long ip[];
 };
 
-/* Disarming cannot fail: it waits for memory, as @gfp says. */
+/* Returns NULL if none is wanted, or ERR_PTR(-ENOMEM): to disarm waits for memory, as @gfp says. */
 static struct site_ips *
 kprobe_ftrace_collect_ips(struct list_head *batch, const struct ftrace_ops *ops, gfp_t gfp,
 			  bool (*wanted)(const struct kprobe_site *site,
@@ -108,9 +103,11 @@ kprobe_ftrace_collect_ips(struct list_head *batch, const struct ftrace_ops *ops,
 
 	list_for_each_entry(site, batch, batch)
 		count += wanted(site, ops);
+	if (!count)
+		return NULL;
 	set = kvmalloc(struct_size(set, ip, count), gfp | __GFP_NOWARN);
 	if (!set)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	set->count = 0;
 	list_for_each_entry(site, batch, batch)
 		if (wanted(site, ops))
@@ -180,10 +177,8 @@ static int kprobe_ftrace_join(struct list_head *batch, struct ftrace_ops *ops)
 		(unsigned long)dereference_kernel_function_descriptor(kprobe_ftrace_anchor);
 	int err = 0;
 
-	if (!set)
-		return -ENOMEM;
-	if (!set->count)
-		return 0;
+	if (IS_ERR_OR_NULL(set))
+		return PTR_ERR_OR_ZERO(set);
 	if (!is_registered(ops))
 		err = ftrace_set_filter_ip(ops, anchor, 0, 1);
 	err = err ?: ftrace_set_filter_ips(ops, set->ip, set->count, 0, 0);
@@ -210,7 +205,7 @@ static void kprobe_ftrace_leave(struct list_head *batch, struct ftrace_ops *ops,
 	unsigned int *count = ops_count(ops);
 	int err;
 
-	if (!set->count || READ_ONCE(kprobe_ftrace_disabled))
+	if (!set || READ_ONCE(kprobe_ftrace_disabled))
 		return;
 	*count -= set->count;
 	if (!*count && ops == &ipmodify_ops)

@@ -195,7 +195,6 @@ static inline bool is_ftrace_site(unsigned long addr)
 int kprobe_ftrace_arm_sites(struct list_head *batch);
 void kprobe_ftrace_disarm_sites(struct list_head *batch);
 void kprobe_ftrace_release_claims(struct list_head *batch);
-bool kprobe_ftrace_needs_rearm(const struct kprobe_site *site);
 
 /* Does the sysctl kernel.ftrace_enabled keep ftrace from calling anybody? */
 static inline bool kprobe_ftrace_is_off(void)
@@ -210,11 +209,6 @@ static inline int kprobe_ftrace_arm_sites(struct list_head *batch)
 
 static inline void kprobe_ftrace_disarm_sites(struct list_head *batch) { }
 static inline void kprobe_ftrace_release_claims(struct list_head *batch) { }
-
-static inline bool kprobe_ftrace_needs_rearm(const struct kprobe_site *site)
-{
-	return false;
-}
 
 static inline bool kprobe_ftrace_is_off(void)
 {
