@@ -303,20 +303,22 @@ int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kin
  * kprobe_try() - Prepare a probe as if to register it, and undo that; kprobe_mutex is held
  *
  * @kind only checks the probe, and is not called to undo that. Sets @where to the address that the
- * probe was resolved to, or why it would be refused. Else calls @look with the site that the probe
- * would have, which may have probes, and @data. Returns what register_kprobe() would return, if
- * arming did not fail.
+ * probe was resolved to, or why it would be refused; and *@no_jump as kprobe_try_jump() does, or to
+ * NULL for other sites. Returns what register_kprobe() would return, if arming did not fail; or
+ * -EAGAIN from kprobe_try_jump().
  */
 int kprobe_try(struct kprobe *p, const struct kprobe_kind *kind, struct kprobe_address *where,
-	       void (*look)(struct kprobe_site *site, void *data), void *data)
+	       const char **no_jump)
 {
 	struct kprobe_request req = { };
 	struct kprobe_transaction ta = { .reqs = &req, .num = 1, .good = 1, .kind = kind };
 	int err;
 
+	*no_jump = NULL;
 	err = kprobes_prepare(&p, &ta);
 	if (!err) {
-		look(req.site, data);
+		if (!kprobe_ftrace(&req.site->kp))
+			err = kprobe_try_jump(req.site, no_jump);
 		/* Nothing changes for a site that was there before. */
 		if (!list_empty(&req.site->kp.list))
 			list_del_init(&req.site->batch);

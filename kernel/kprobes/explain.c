@@ -13,6 +13,7 @@
 #include <linux/minmax.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
+#include <linux/sched/signal.h>
 #include <linux/seq_buf.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -135,7 +136,6 @@ struct check {
 	struct kprobe_address where;
 	int err;			/* of register_kprobe() */
 	const char *no_jump;		/* why there would be no jump, or NULL */
-	bool again;			/* not known before more text is analysed */
 };
 
 static const struct kprobe_kind check_return_probe = { .prepare = kretprobe_check };
@@ -165,18 +165,6 @@ static int check_parse(struct check *check, char *place)
 	else
 		check->p.addr = (kprobe_opcode_t *)addr;
 	return 0;
-}
-
-static void check_look(struct kprobe_site *site, void *data)
-{
-	struct check *check = data;
-
-	if (kprobe_ftrace(&site->kp))
-		return;
-	if (site_is_armed(site))
-		check->no_jump = kprobe_no_jump_reason(site);
-	else
-		check->again = !kprobe_try_jump(site, &check->no_jump);
 }
 
 static void check_show_refusal(struct seq_buf *s, const struct check *check)
@@ -245,11 +233,10 @@ static ssize_t check_write(struct file *file, const char __user *from, size_t co
 	do {
 		cond_resched_tasks_rcu_qs();
 		guard(mutex)(&kprobe_mutex);
-		check.again = false;
-		check.err = kprobe_try(&check.p, check.kind, &check.where, check_look, &check);
-		if (!check.again)
+		check.err = kprobe_try(&check.p, check.kind, &check.where, &check.no_jump);
+		if (check.err != -EAGAIN)
 			check_answer(&check, file, text);	/* the module is still there */
-	} while (check.again);
+	} while (check.err == -EAGAIN && !fatal_signal_pending(current));
 	return count;
 }
 

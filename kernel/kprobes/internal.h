@@ -230,7 +230,7 @@ void kprobe_unoptimize_around(struct list_head *batch);
 void kprobe_optimizer_wait_bounded(void);
 void kprobe_optimizer_show_reasons(struct seq_file *m);
 const char *kprobe_no_jump_reason(const struct kprobe_site *site);
-bool kprobe_try_jump(struct kprobe_site *site, const char **no_jump);
+int kprobe_try_jump(struct kprobe_site *site, const char **no_jump);
 #else
 static inline void kprobe_optimizer_consider(struct kprobe_site *site) { }
 static inline void kprobe_optimizer_retry_near(const struct kprobe_site *site) { }
@@ -244,10 +244,10 @@ static inline const char *kprobe_no_jump_reason(const struct kprobe_site *site)
 	return "unsupported";
 }
 
-static inline bool kprobe_try_jump(struct kprobe_site *site, const char **no_jump)
+static inline int kprobe_try_jump(struct kprobe_site *site, const char **no_jump)
 {
 	*no_jump = "unsupported";
-	return true;
+	return 0;
 }
 
 static inline void arch_forget_text(struct kprobe_text *text) { }
@@ -327,7 +327,7 @@ struct kprobe_kind {
 
 int kprobes_register(struct kprobe **kps, int num, const struct kprobe_kind *kind);
 int kprobe_try(struct kprobe *p, const struct kprobe_kind *kind, struct kprobe_address *where,
-	       void (*look)(struct kprobe_site *site, void *data), void *data);
+	       const char **no_jump);
 
 /* debugfs.c */
 extern struct dentry *kprobes_debugfs;	/* the directory */

@@ -435,25 +435,29 @@ const char *kprobe_no_jump_reason(const struct kprobe_site *site)
 }
 
 /*
- * kprobe_try_jump() - Find out if a site that is not armed could have a jump
+ * kprobe_try_jump() - Find out if a site has, or could have, a jump
  *
- * Sets *@no_jump to the reason if it could not, as in debugfs; otherwise to NULL. Returns false if
+ * Sets *@no_jump to the reason if not, as in debugfs; otherwise to NULL. Returns 0; or -EAGAIN if
  * the text must be analysed further: call again, after others had kprobe_mutex.
  */
-bool kprobe_try_jump(struct kprobe_site *site, const char **no_jump)
+int kprobe_try_jump(struct kprobe_site *site, const char **no_jump)
 {
 	bool had_detour = arch_prepared_optinsn(&site->op.optinsn);
 	int unfit;
 
 	lockdep_assert_held(&kprobe_mutex);
+	if (site_is_armed(site)) {
+		*no_jump = kprobe_no_jump_reason(site);
+		return 0;
+	}
 	/* A stale detour is made anew once the site is armed. */
 	unfit = site_prepare_detour(site);
 	if (unfit == TEXT_UNKNOWN)
-		return false;
+		return -EAGAIN;
 	if (!had_detour)
 		arch_remove_optimized_kprobe(&site->op);
 	*no_jump = unfit || !optimizer.allowed ? reasons[jump_reason(unfit)].name : NULL;
-	return true;
+	return 0;
 }
 
 /* kprobe_optimizer_show_reasons() - Show how many sites have no jump, a line for each reason */
