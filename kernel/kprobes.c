@@ -371,15 +371,6 @@ int register_kprobe(struct kprobe *p)
 }
 EXPORT_SYMBOL_GPL(register_kprobe);
 
-/* If there is no memory for a copy, the next hit that finds a post handler tries again. */
-static void kprobe_prepare_late_post(struct kprobe_site *site)
-{
-	if (!READ_ONCE(site->kp.post_handler) || !site_is_armed(site) || kprobe_ftrace(&site->kp))
-		return;
-	guard(kprobe_text)();
-	arch_prepare_post_handler(&site->kp);
-}
-
 /* Follow up what was done to probes without kprobe_mutex. */
 static void kprobes_clean_up(struct work_struct *unused)
 {
@@ -390,8 +381,13 @@ static void kprobes_clean_up(struct work_struct *unused)
 	for_each_site(site) {
 		if (!READ_ONCE(site->stale))
 			continue;
-		kprobe_prepare_late_post(site);
 		site_add_to_batch(site, &batch);
+		if (!READ_ONCE(site->kp.post_handler) || !site_is_armed(site) ||
+		    kprobe_ftrace(&site->kp))
+			continue;
+		/* Without memory for a copy, the next hit that finds a post handler tries again. */
+		guard(kprobe_text)();
+		arch_prepare_post_handler(&site->kp);
 	}
 	kprobes_apply_removal(&batch);
 }
