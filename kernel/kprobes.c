@@ -107,14 +107,10 @@ static int kprobes_collect_requests(struct kprobe **kps, struct kprobe_transacti
 		reqs[again].where.why = "the probe is registered, or twice in the array";
 		return kprobes_set_failed(ta, again, -EINVAL);
 	}
-	for (i = 0; i < ta->num; i++) {
-		reqs[i].p = kps[i];
-		reqs[i].before = *kps[i];
-	}
 	return 0;
 }
 
-static void kprobes_resolve_requests(struct kprobe_transaction *ta)
+static void kprobes_resolve_requests(struct kprobe **kps, struct kprobe_transaction *ta)
 {
 	struct kprobe_address last = { };
 	int err;
@@ -122,6 +118,8 @@ static void kprobes_resolve_requests(struct kprobe_transaction *ta)
 	for (int i = 0; i < ta->good; i++) {
 		struct kprobe_request *req = &ta->reqs[i];
 
+		req->p = kps[i];
+		req->before = *kps[i];
 		err = kprobe_resolve(req->p, &req->where, &last);
 		if (!err && ta->kind)
 			err = ta->kind->prepare(req->p, &req->where);
@@ -192,7 +190,7 @@ static int kprobes_prepare(struct kprobe **kps, struct kprobe_transaction *ta)
 	err = kprobes_collect_requests(kps, ta) ?: kprobe_site_reserve(ta->num);
 	if (err)
 		return err;
-	kprobes_resolve_requests(ta);
+	kprobes_resolve_requests(kps, ta);
 	kprobes_prepare_sites(ta);
 	return ta->err;
 }
