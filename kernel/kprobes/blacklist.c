@@ -146,9 +146,7 @@ int kprobe_blacklist_add_functions(const unsigned long *function, const unsigned
 /* kprobe_blacklist_add_section() - Add all functions of a section, if any; 0, or -ENOMEM */
 int kprobe_blacklist_add_section(const void *start, unsigned long size)
 {
-	unsigned long entry = (unsigned long)start;
-
-	return kprobe_add_area_blacklist(entry, entry + size) == -ENOMEM ? -ENOMEM : 0;
+	return kprobe_add_area_blacklist((unsigned long)start, (unsigned long)start + size);
 }
 
 /* kprobe_blacklist_remove() - Remove all entries of a text, which may be empty */
