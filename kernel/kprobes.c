@@ -112,7 +112,6 @@ static int kprobes_collect_requests(struct kprobe **kps, struct kprobe_transacti
 
 static void kprobes_resolve_requests(struct kprobe **kps, struct kprobe_transaction *ta)
 {
-	struct kprobe_address last = { };
 	int err;
 
 	for (int i = 0; i < ta->good; i++) {
@@ -120,7 +119,7 @@ static void kprobes_resolve_requests(struct kprobe **kps, struct kprobe_transact
 
 		req->p = kps[i];
 		req->before = *kps[i];
-		err = kprobe_resolve(req->p, &req->where, &last);
+		err = kprobe_resolve(req->p, &req->where);
 		if (!err && ta->kind)
 			err = ta->kind->prepare(req->p, &req->where);
 		if (err)

@@ -29,15 +29,13 @@ kprobe_opcode_t *__weak arch_adjust_kprobe_addr(unsigned long addr, unsigned lon
 /*
  * kprobe_resolve() - Find the address that a probe is meant for
  *
- * @last is the previous result of a batch, zero at first. Returns 0; -EINVAL if symbol and address
- * are both given, or neither; -ENOENT if the symbol does not exist or no symbol covers the address.
- * Takes module_mutex, to look up a name.
+ * Returns 0; -EINVAL if symbol and address are both given, or neither; -ENOENT if the symbol does
+ * not exist or no symbol covers the address. Takes module_mutex, to look up a name.
  */
-int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where,
-		   struct kprobe_address *last)
+int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where)
 {
 	kprobe_opcode_t *addr = p->addr;
-	unsigned long given, offset;
+	unsigned long given, size, offset;
 	bool entry;
 
 	where->why = NULL;
@@ -50,16 +48,11 @@ int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where,
 		return kprobe_refuse(where, -ENOENT, "no such symbol");
 
 	given = (unsigned long)addr + p->offset;
-	if (given - last->function < last->size)
-		*where = *last;
-	else if (kallsyms_lookup_size_offset(given, &where->size, &offset))
-		where->function = given - offset;
-	else
+	if (!kallsyms_lookup_size_offset(given, &size, &offset))
 		return kprobe_refuse(where, -ENOENT, "no symbol covers the address");
-	addr = arch_adjust_kprobe_addr(where->function, given - where->function, &entry);
-	where->addr = (unsigned long)addr;
+	where->function = given - offset;
+	where->addr = (unsigned long)arch_adjust_kprobe_addr(where->function, offset, &entry);
 	where->flags = entry ? KPROBE_FLAG_ON_FUNC_ENTRY : 0;
-	*last = *where;
 	return 0;
 }
 
@@ -72,10 +65,10 @@ int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where,
 int kprobe_on_func_entry(kprobe_opcode_t *addr, const char *sym, unsigned long offset)
 {
 	const struct kprobe p = { .addr = addr, .symbol_name = sym, .offset = offset };
-	struct kprobe_address where, last = { };
+	struct kprobe_address where;
 	int err;
 
-	err = offset == p.offset ? kprobe_resolve(&p, &where, &last) : -EINVAL;
+	err = offset == p.offset ? kprobe_resolve(&p, &where) : -EINVAL;
 	if (err)
 		return err;
 	return where.flags & KPROBE_FLAG_ON_FUNC_ENTRY ? 0 : -EINVAL;

@@ -139,7 +139,6 @@ void kprobe_site_change_flag(struct kprobe_site *site, u32 flag, bool set);
 struct kprobe_address {
 	unsigned long addr;
 	unsigned long function;	/* the start of the function that contains @addr */
-	unsigned long size;	/* the size of the function in bytes */
 	u32 flags;		/* KPROBE_FLAG_ON_FUNC_ENTRY, KPROBE_FLAG_FTRACE */
 	const char *why;	/* why a check has failed, for people; NULL if the error says it */
 };
@@ -158,8 +157,7 @@ struct kprobe_cursor {
 	unsigned long pos;	/* the last instruction that was decoded */
 };
 
-int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where,
-		   struct kprobe_address *last);
+int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where);
 int kprobe_check_place(struct kprobe_address *where, struct kprobe_cursor *cursor);
 int kprobe_check_insn(struct kprobe_address *where, struct kprobe_cursor *cursor);
 
