@@ -157,6 +157,9 @@ void *alloc_insn_page(void);
  */
 int arch_prepare_kprobe(struct kprobe *p);
 
+/* arch_prepare_kprobe_ftrace() - The same for a site that ftrace calls, if there may be any */
+int arch_prepare_kprobe_ftrace(struct kprobe *p);
+
 /*
  * arch_prepare_post_handler() - Prepare what only hits with post handlers need (optional)
  *
@@ -235,9 +238,6 @@ static inline struct kprobe *get_kprobe(void *addr)
  */
 void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 			   struct ftrace_ops *ops, struct ftrace_regs *fregs);
-
-/* arch_prepare_kprobe_ftrace() - arch_prepare_kprobe(), for a site that ftrace calls */
-int arch_prepare_kprobe_ftrace(struct kprobe *p);
 
 extern bool kprobe_ftrace_disabled;
 

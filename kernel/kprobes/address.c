@@ -101,7 +101,7 @@ int kprobe_check_place(struct kprobe_address *where, struct kprobe_cursor *curso
 
 	/* The gate area is text of user space. */
 	if (!core_kernel_text(where->addr) || in_gate_area_no_mm(where->addr)) {
-		err = kprobe_module_check_text(where->addr);
+		err = IS_ENABLED(CONFIG_MODULES) ? kprobe_module_check_text(where->addr) : -EINVAL;
 		if (err)
 			return kprobe_refuse(where, err, err == -ENOENT ?
 					     "text of a module that is not there now" :

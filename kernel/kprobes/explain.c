@@ -138,8 +138,18 @@ struct check {
 	const char *no_jump;		/* why there would be no jump, or NULL */
 };
 
-static const struct kprobe_kind check_return_probe = { .prepare = kretprobe_check };
-static const struct kprobe_kind check_jprobe = { .prepare = jprobe_check };
+static int check_no_kind(struct kprobe *p, struct kprobe_address *where)
+{
+	return kprobe_refuse(where, -EOPNOTSUPP, "the kernel has no probes of this type");
+}
+
+static const struct kprobe_kind check_return_probe = {
+	.prepare	= IS_ENABLED(CONFIG_KRETPROBES) ? kretprobe_check : check_no_kind,
+};
+
+static const struct kprobe_kind check_jprobe = {
+	.prepare	= IS_ENABLED(CONFIG_JPROBES) ? jprobe_check : check_no_kind,
+};
 
 /* Take apart "[TYPE ]PLACE[+OFFSET]". The types are those of the file list. */
 static int check_parse(struct check *check, char *place)

@@ -212,11 +212,6 @@ static inline bool kprobe_ftrace_is_off(void)
 {
 	return false;
 }
-
-static inline int arch_prepare_kprobe_ftrace(struct kprobe *p)
-{
-	return -EINVAL;
-}
 #endif
 
 /* optimizer.c */
@@ -252,14 +247,7 @@ static inline void arch_forget_text(struct kprobe_text *text) { }
 #endif
 
 /* kretprobe.c */
-#ifdef CONFIG_KRETPROBES
 int kretprobe_check(struct kprobe *p, struct kprobe_address *where);
-#else
-static inline int kretprobe_check(struct kprobe *p, struct kprobe_address *where)
-{
-	return kprobe_refuse(where, -EOPNOTSUPP, "the kernel has no return probes");
-}
-#endif
 
 /* kretprobe_call.c, or kretprobe_rethook.c on architectures that use rethook */
 int kretprobe_entered(struct kprobe *p, struct pt_regs *regs);
@@ -280,6 +268,7 @@ static inline bool is_return_probe(const struct kprobe *p)
 }
 
 /* jprobe.c */
+int jprobe_check(struct kprobe *p, struct kprobe_address *where);
 int jprobe_entered(struct kprobe *p, struct pt_regs *regs);
 
 static inline bool is_jprobe(const struct kprobe *p)
@@ -287,24 +276,8 @@ static inline bool is_jprobe(const struct kprobe *p)
 	return IS_ENABLED(CONFIG_JPROBES) && p->pre_handler == jprobe_entered;
 }
 
-#ifdef CONFIG_JPROBES
-int jprobe_check(struct kprobe *p, struct kprobe_address *where);
-#else
-static inline int jprobe_check(struct kprobe *p, struct kprobe_address *where)
-{
-	return kprobe_refuse(where, -EOPNOTSUPP, "the kernel has no jumper probes");
-}
-#endif
-
 /* module.c */
-#ifdef CONFIG_MODULES
 int kprobe_module_check_text(unsigned long addr);
-#else
-static inline int kprobe_module_check_text(unsigned long addr)
-{
-	return -EINVAL;
-}
-#endif
 
 /* kprobes.c */
 

@@ -280,7 +280,7 @@ DEFINE_FREE(site, struct kprobe_site *, site_free_later(_T))
  */
 struct kprobe_site *kprobe_site_create(unsigned long addr, u32 flags)
 {
-	bool traced = flags & KPROBE_FLAG_FTRACE;
+	bool traced = IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) && flags & KPROBE_FLAG_FTRACE;
 	struct kprobe_site *site __free(site) =
 		kmem_cache_zalloc(traced ? ftrace_site_cache : site_cache, GFP_KERNEL);
 	int err;

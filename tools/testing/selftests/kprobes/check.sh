@@ -218,13 +218,13 @@ if has_config KRETPROBES; then
 	check "it can be asked about return probes" types_are_known r return
 else
 	check "there are no return probes" is_refused "r $rmdir" EOPNOTSUPP \
-		"the kernel has no return probes"
+		"the kernel has no probes of this type"
 fi
 if has_config JPROBES; then
 	check "and about jumper probes" types_are_known j jumper
 else
 	check "there are no jumper probes" is_refused "j $rmdir" EOPNOTSUPP \
-		"the kernel has no jumper probes"
+		"the kernel has no probes of this type"
 fi
 check "each open file has its own answer" each_is_answered
 if [ -e $knob ]; then
