@@ -247,7 +247,7 @@ void kprobes_forget_text(unsigned long start, unsigned long end)
 	for_each_site_in(site, start, end)
 		if (site->state != SITE_GONE)
 			kprobe_site_set_gone(site);
-	kprobe_blacklist_remove(start, end);
+	range_tree_clear(&kprobe_blacklist, start, end);
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobes_forget_text);
 

@@ -149,13 +149,6 @@ int kprobe_blacklist_add_section(const void *start, unsigned long size)
 	return kprobe_add_area_blacklist((unsigned long)start, (unsigned long)start + size);
 }
 
-/* kprobe_blacklist_remove() - Remove all entries of a text, which may be empty */
-void kprobe_blacklist_remove(unsigned long start, unsigned long end)
-{
-	lockdep_assert_held(&kprobe_mutex);
-	range_tree_clear(&kprobe_blacklist, start, end);
-}
-
 /* Bounds of the addresses that NOKPROBE_SYMBOL() collects. */
 extern unsigned long __start_kprobe_blacklist[], __stop_kprobe_blacklist[];
 

@@ -173,7 +173,6 @@ bool kprobe_blacklist_has_parent(unsigned long addr);
 const char *kprobe_blacklisted_by(unsigned long addr);
 int kprobe_blacklist_add_functions(const unsigned long *function, const unsigned long *end);
 int kprobe_blacklist_add_section(const void *start, unsigned long size);
-void kprobe_blacklist_remove(unsigned long start, unsigned long end);
 void kprobe_blacklist_init(void);
 
 /* ftrace.c */
