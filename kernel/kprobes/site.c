@@ -15,7 +15,6 @@
 #include <linux/init.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>
-#include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
