@@ -140,6 +140,7 @@ static int kprobe_prepare_site(struct kprobe_request *req, struct kprobe_cursor 
 			       struct list_head *batch)
 {
 	struct kprobe_site *site;
+	struct kprobe *kp;
 	int err;
 
 	err = kprobe_check_place(&req->where, cursor);
@@ -150,8 +151,8 @@ static int kprobe_prepare_site(struct kprobe_request *req, struct kprobe_cursor 
 	err = kprobe_check_insn(&req->where, cursor);
 	if (err)
 		return err;
-	site = kprobe_site_find(req->where.addr) ?:
-	       kprobe_site_create(req->where.addr, req->where.flags);
+	kp = get_kprobe((void *)req->where.addr);
+	site = kp ? site_of(kp) : kprobe_site_create(req->where.addr, req->where.flags);
 	if (IS_ERR(site))
 		return PTR_ERR(site);
 	site_add_to_batch(site, batch);

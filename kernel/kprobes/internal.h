@@ -105,7 +105,6 @@ static inline void sites_leave_batch(struct list_head *batch)
 void kprobe_sites_init(void);
 int kprobe_site_reserve(unsigned int count);
 struct kprobe_site *kprobe_site_create(unsigned long addr, u32 flags);
-struct kprobe_site *kprobe_site_find(unsigned long addr);
 struct kprobe_site *kprobe_site_first_from(unsigned long addr);
 struct kprobe_site *kprobe_site_next(struct kprobe_site *site);
 void kprobe_site_set_state(struct kprobe_site *site, enum kprobe_site_state state);

@@ -226,16 +226,6 @@ struct kprobe_site *kprobe_site_next(struct kprobe_site *site)
 	return rb_entry_safe(rb_next(&site->node), struct kprobe_site, node);
 }
 
-/* kprobe_site_find() - The site at @addr that is not gone, or NULL */
-struct kprobe_site *kprobe_site_find(unsigned long addr)
-{
-	struct kprobe *kp;
-
-	lockdep_assert_held(&kprobe_mutex);
-	kp = get_kprobe((void *)addr);
-	return kp ? site_of(kp) : NULL;
-}
-
 #ifdef CONFIG_OPTPROBES
 static void site_init_detour(struct kprobe_site *site)
 {
