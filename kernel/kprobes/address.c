@@ -74,12 +74,16 @@ int kprobe_on_func_entry(kprobe_opcode_t *addr, const char *sym, unsigned long o
 	return where.flags & KPROBE_FLAG_ON_FUNC_ENTRY ? 0 : -EINVAL;
 }
 
-/* Callers read the type hash in a function's preamble as data. */
-static bool is_cfi_preamble(unsigned long addr)
+/* Why no address of a function must be probed, besides the blacklist; or NULL */
+static noinline_for_stack const char *function_refusal(unsigned long addr)
 {
 	char name[KSYM_NAME_LEN];
 
-	return !lookup_symbol_name(addr, name) && str_has_prefix(name, "__cfi_");
+	if (lookup_symbol_name(addr, name))
+		return NULL;
+	if (str_has_prefix(name, "__cfi_"))
+		return "callers read the preamble of a function";
+	return kprobe_blacklist_has_parent(name) ? "part of a blacklisted function" : NULL;
 }
 
 int __weak arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned long addr)
@@ -109,12 +113,10 @@ int kprobe_check_place(struct kprobe_address *where, struct kprobe_cursor *curso
 	}
 	if (cursor->function != where->function) {
 		cursor->function = where->function;
-		cursor->part_of_listed = kprobe_blacklist_has_parent(where->addr);
 		cursor->pos = where->function;
+		cursor->why = function_refusal(where->addr);
 	}
-	why = kprobe_blacklisted_by(where->addr);
-	if (!why && cursor->part_of_listed)
-		why = "part of a blacklisted function";
+	why = kprobe_blacklisted_by(where->addr) ?: cursor->why;
 	if (why)
 		return kprobe_refuse(where, -EINVAL, why);
 	/* An ftrace site is a whole instruction, and no other user patches it. */
@@ -122,10 +124,7 @@ int kprobe_check_place(struct kprobe_address *where, struct kprobe_cursor *curso
 		if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE))
 			return kprobe_refuse(where, -EINVAL, "ftrace patches the instruction");
 		where->flags |= KPROBE_FLAG_FTRACE;
-		return 0;
 	}
-	if (is_cfi_preamble(where->addr))
-		return kprobe_refuse(where, -EINVAL, "callers read the preamble of a function");
 	return 0;
 }
 

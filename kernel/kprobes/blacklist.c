@@ -87,17 +87,15 @@ static bool blacklist_contains(unsigned long addr)
 }
 
 /*
- * kprobe_blacklist_has_parent() - True if the function at @addr was split off a blacklisted one
+ * kprobe_blacklist_has_parent() - True if the function @name was split off a blacklisted one
  *
- * The compiler names such parts "name.cold". To search for their symbols takes long.
+ * The compiler names such parts "name.cold". @name is cut at the dot. To search symbols takes long.
  */
-bool kprobe_blacklist_has_parent(unsigned long addr)
+bool kprobe_blacklist_has_parent(char *name)
 {
-	char name[KSYM_NAME_LEN], *dot;
+	char *dot = strchr(name, '.');
+	unsigned long addr;
 
-	if (lookup_symbol_name(addr, name))
-		return false;
-	dot = strchr(name, '.');
 	if (!dot)
 		return false;
 	*dot = '\0';
@@ -108,7 +106,10 @@ bool kprobe_blacklist_has_parent(unsigned long addr)
 /* within_kprobe_blacklist() - True if @addr is in a function that must not be probed */
 bool within_kprobe_blacklist(unsigned long addr)
 {
-	return blacklist_contains(addr) || kprobe_blacklist_has_parent(addr);
+	char name[KSYM_NAME_LEN];
+
+	return blacklist_contains(addr) ||
+	       (!lookup_symbol_name(addr, name) && kprobe_blacklist_has_parent(name));
 }
 
 /*

@@ -152,7 +152,7 @@ static inline int kprobe_refuse(struct kprobe_address *where, int err, const cha
 /* What is known of the function that was checked last; zero at first */
 struct kprobe_cursor {
 	unsigned long function;	/* its start */
-	bool part_of_listed;	/* the compiler split it off a blacklisted function */
+	const char *why;	/* why it must not be probed, besides the blacklist; or NULL */
 	unsigned long pos;	/* the last instruction that was decoded */
 };
 
@@ -168,7 +168,7 @@ void kprobe_text_forget(unsigned long start);
 /* blacklist.c */
 extern struct maple_tree kprobe_blacklist;
 
-bool kprobe_blacklist_has_parent(unsigned long addr);
+bool kprobe_blacklist_has_parent(char *name);
 const char *kprobe_blacklisted_by(unsigned long addr);
 int kprobe_blacklist_add_functions(const unsigned long *function, const unsigned long *end);
 int kprobe_blacklist_add_section(const void *start, unsigned long size);
