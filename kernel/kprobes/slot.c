@@ -147,7 +147,7 @@ kprobe_opcode_t *get_insn_slot(void)
 }
 
 /*
- * free_insn_slot() - Free a slot, also one of a detour; kprobe_mutex is held
+ * free_insn_slot() - Free a slot, also one of a detour, or NULL; kprobe_mutex is held
  *
  * No task may be in it: see kprobe_site_retire(). @dirty is ignored.
  */
@@ -157,7 +157,7 @@ void free_insn_slot(kprobe_opcode_t *slot, int dirty)
 	unsigned int i;
 
 	lockdep_assert_held(&kprobe_mutex);
-	if (WARN_ON_ONCE(!page))
+	if (!slot || WARN_ON_ONCE(!page))
 		return;
 	i = ((void *)slot - page->code) / page->cache->slot_bytes;
 	WARN_ON_ONCE(!__test_and_clear_bit(i, page->used));

@@ -174,17 +174,12 @@ int arch_prepare_post_handler(struct kprobe *p)
 }
 EXPORT_SYMBOL_IF_KUNIT(arch_prepare_post_handler);
 
-static void kprobe_free_slot(kprobe_opcode_t **slot)
-{
-	if (*slot)
-		free_insn_slot(*slot, 0);
-	*slot = NULL;
-}
-
 void arch_remove_kprobe(struct kprobe *p)
 {
-	kprobe_free_slot(&p->ainsn.insn);
-	kprobe_free_slot(&p->ainsn.post_insn);
+	free_insn_slot(p->ainsn.insn, 0);
+	free_insn_slot(p->ainsn.post_insn, 0);
+	p->ainsn.insn = NULL;
+	p->ainsn.post_insn = NULL;
 }
 EXPORT_SYMBOL_IF_KUNIT(arch_remove_kprobe);
 

@@ -224,8 +224,7 @@ static int detour_choose_jump(struct arch_optimized_insn *op, unsigned long addr
 
 static void detour_free(struct arch_optimized_insn *op)
 {
-	if (op->insn)
-		free_optinsn_slot(op->insn, 0);
+	free_optinsn_slot(op->insn, 0);
 	memset(op, 0, sizeof(*op));
 }
 
