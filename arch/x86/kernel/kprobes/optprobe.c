@@ -41,12 +41,6 @@ EXPORT_SYMBOL_IF_KUNIT(search_exception_tables);
 
 /* ------------------------------------------------------------------- hits */
 
-/* The copy of the first displaced instruction that no post handlers follow. */
-static __always_inline kprobe_opcode_t *detour_first_copy(const struct arch_optimized_insn *op)
-{
-	return op->insn + op->first;
-}
-
 /*
  * kprobe_detour_call() - Call the pre handlers; returns non-zero if one has changed the path
  *
@@ -79,6 +73,7 @@ __noendbr void __kprobes kprobe_detour_call_post(struct kprobe *kp, struct pt_re
  */
 int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
 {
+	const struct arch_optimized_insn *op = detour_of(kp);
 	bool from_above = kprobe_hit_from_above();
 	int changed;
 
@@ -87,9 +82,9 @@ int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
 		changed = kprobe_call_pre_handler(kprobe_called(kp, true), regs);
 	} else {
 		kprobe_count_skipped(kp);
-		changed = detour_has_post(detour_of(kp));
+		changed = detour_has_post(op);
 		if (changed)
-			regs->ip = (unsigned long)detour_first_copy(detour_of(kp));
+			regs->ip = (unsigned long)(op->insn + op->first);
 	}
 	barrier();	/* with the mark, an NMI takes ip for one after a breakpoint */
 	if (changed)
@@ -278,8 +273,8 @@ void arch_use_detour(struct optimized_kprobe *op, bool use)
 	bool use_next = use && op->optinsn.rest;
 
 	/* Pairs with the smp_load_acquire() in uses_detour(): @optinsn is complete then. */
-	smp_store_release(&ainsn->boost, use ? detour_first_copy(&op->optinsn) :
-					kprobe_boost_ip(&op->kp));
+	smp_store_release(&ainsn->boost, use ? op->optinsn.insn + op->optinsn.first :
+					       kprobe_boost_ip(&op->kp));
 	WRITE_ONCE(ainsn->next, use_next ? op->optinsn.insn + op->optinsn.rest :
 					   op->kp.addr + ainsn->size);
 }
