@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a hit does on every path: begin and end
+ * What a hit does on every path: begin and end; and functions in assembly
  */
 #ifndef _X86_KPROBES_HIT_H
 #define _X86_KPROBES_HIT_H
@@ -8,6 +8,7 @@
 #include <linux/compiler.h>
 #include <linux/kprobes.h>
 #include <linux/kprobes_site.h>
+#include <linux/percpu.h>
 #include <linux/preempt.h>
 
 kprobe_opcode_t *kprobe_boost_ip(const struct kprobe *p);
@@ -16,6 +17,12 @@ kprobe_opcode_t *kprobe_boost_ip(const struct kprobe *p);
 extern const u8 kprobe_post_stub[], kprobe_post_stub_framed[];
 void kprobe_copy_done(struct pt_regs *regs);
 void kretprobe_returned(struct pt_regs *regs);
+
+/* In jprobe_call.S. It returns when @entry does, or calls jprobe_leave() with jprobe_frame. */
+DECLARE_PER_CPU(unsigned long, jprobe_frame);
+void jprobe_call(void *entry, const struct pt_regs *regs, const unsigned long *args,
+		 unsigned long words);
+void jprobe_leave(unsigned long frame);
 
 noinstr void kprobe_save_hit(void);
 noinstr void kprobe_restore_hit(void);

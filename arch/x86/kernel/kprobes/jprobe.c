@@ -16,7 +16,7 @@
 #include <asm/asm.h>
 #include <asm/stacktrace.h>
 
-#include "jprobe.h"
+#include "hit.h"
 
 /* Frame of the running jprobe_call() on this CPU, or 0. */
 DEFINE_PER_CPU(unsigned long, jprobe_frame);
