@@ -308,14 +308,13 @@ static __always_inline bool emulate_rare_op(const struct insn_emulation *emul,
 		emulate_move(regs, target, (unsigned long)(top + 1) + emul->drop);
 		return true;
 	case INSN_JMP_INDIRECT:
-		if (!emul_find_target(emul, regs, next, &target))
-			return false;
-		int3_emulate_jmp(regs, target);
-		return true;
 	case INSN_CALL_INDIRECT:
 		if (!emul_find_target(emul, regs, next, &target))
 			return false;
-		emulate_push(regs, next, target);
+		if (emul->op == INSN_JMP_INDIRECT)
+			int3_emulate_jmp(regs, target);
+		else
+			emulate_push(regs, next, target);
 		return true;
 	default:
 		emulate_in_place(emul, regs, next);
