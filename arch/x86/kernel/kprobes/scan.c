@@ -208,11 +208,6 @@ static size_t thunk_filler_size(const struct insn *insn, const u8 *code, size_t 
 	return 0;
 }
 
-static bool is_int3_padding(const u8 *code, size_t len)
-{
-	return code[0] == INT3_INSN_OPCODE && !memchr_inv(code, INT3_INSN_OPCODE, len);
-}
-
 /*
  * kprobe_scan_branches() - Add the branch targets of a function to a map
  *
@@ -233,7 +228,8 @@ void kprobe_scan_branches(const struct branch_map *map, const u8 *code, size_t l
 	char class;
 
 	branch_map_add(map, addr);
-	for (pos = 0; pos < len && !is_int3_padding(code + pos, len - pos);
+	/* Up to the padding at the end. */
+	for (pos = 0; pos < len && memchr_inv(code + pos, INT3_INSN_OPCODE, len - pos);
 	     pos += insn.length) {
 		data = IS_ENABLED(CONFIG_CFI) ? kprobe_cfi_check_size(code + pos, len - pos) : 0;
 		if (data) {
