@@ -368,11 +368,34 @@ static void nops_after_jump_of_ftrace_are_not_used(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kpt_becomes_optimized(a));
 	KUNIT_EXPECT_EQ(test, unregister_ftrace_direct(ops, jump_to, true), 0);
 }
+
+/* With the first byte of the NOP, the jump to there would end in the midst of an instruction. */
+static void jump_of_ftrace_is_not_taken_for_a_probes(struct kunit *test)
+{
+	unsigned long start = kpt_address(kprobes_test_after_ftrace);
+	unsigned long next = start + ENDBR_SIZE + MCOUNT_INSN_SIZE;
+	unsigned long jump_to = (next + 0x491) | 1;
+	struct ftrace_ops *ops = kunit_kzalloc(test, sizeof(*ops), GFP_KERNEL);
+	struct kprobe *a = kpt_probe('a', "kprobes_test_after_ftrace");
+	struct kprobe *b = kpt_probe('b', "kprobes_test_after_ftrace");
+
+	KUNIT_ASSERT_NOT_NULL(test, ops);
+	a->flags = KPROBE_FLAG_DISABLED;
+	ASSERT_REGISTERED(test, a);
+	KUNIT_EXPECT_TRUE(test, kprobe_ftrace(a));
+	KUNIT_ASSERT_EQ(test, ftrace_set_filter_ip(ops, start, 0, 0), 0);
+	KUNIT_ASSERT_EQ(test, register_ftrace_direct(ops, jump_to), 0);
+	KUNIT_EXPECT_EQ(test, *(u8 *)(start + ENDBR_SIZE), JMP32_INSN_OPCODE);
+	b->offset = next - start;
+	KUNIT_EXPECT_EQ(test, register_kprobe(b), 0);
+	KUNIT_EXPECT_EQ(test, unregister_ftrace_direct(ops, jump_to, true), 0);
+}
 #endif
 
 static struct kunit_case optprobes_x86_relays_cases[] = {
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_JMP
 	KUNIT_CASE(nops_after_jump_of_ftrace_are_not_used),
+	KUNIT_CASE(jump_of_ftrace_is_not_taken_for_a_probes),
 #endif
 	KUNIT_CASE(relays_fill_the_padding),
 	KUNIT_CASE(relay_is_made_anew_for_post_handler),

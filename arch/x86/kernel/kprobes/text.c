@@ -53,8 +53,8 @@ static void restore_text_at(u8 *code, unsigned int len, int pos, unsigned long a
 	unsigned int size = INT3_INSN_SIZE;
 	const u8 *original;
 
-	/* A relay is a jump. */
-	if (!kp && pos >= 0 && code[pos] == INT3_INSN_OPCODE)
+	/* What ftrace patches is not ours, and a relay is a jump. */
+	if (kp ? kprobe_ftrace(kp) : pos >= 0 && code[pos] == INT3_INSN_OPCODE)
 		return;
 	original = jump_replaced(kp, addr + pos, &size);
 	if (!original && kp)
