@@ -146,7 +146,7 @@ static int kprobe_prepare_site(struct kprobe_request *req, struct kprobe_cursor 
 	err = kprobe_check_place(&req->where, cursor);
 	if (err)
 		return err;
-	/* Some architectures patch their slots meanwhile. */
+	/* A slot is text: nobody else patches any while it is written. */
 	guard(kprobe_text)();
 	err = kprobe_check_insn(&req->where, cursor);
 	if (err)
@@ -195,6 +195,7 @@ static int kprobes_prepare(struct kprobe **kps, struct kprobe_transaction *ta)
 	return ta->err;
 }
 
+/* Link the probes, so that hits find them, and arm their sites. */
 static int kprobes_publish(struct kprobe_transaction *ta)
 {
 	int err;
@@ -220,9 +221,8 @@ static int kprobes_publish(struct kprobe_transaction *ta)
 }
 
 /*
- * A hit may still be at a probe that was unlinked, and follow its links. After that the probe
- * is as one that was never registered, whose @addr is cleared if it is unregistered: so is that
- * of a probe that the array names twice.
+ * A hit may still use a probe that was unlinked, and its links: wait. A probe that was not
+ * registered, or is named a second time, loses its @addr when it is unregistered.
  */
 static void kprobes_finish_unlinking(struct kprobe **kps, int num, bool unregistering)
 {

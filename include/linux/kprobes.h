@@ -53,7 +53,7 @@ typedef int (*kprobe_pre_handler_t)(struct kprobe *p, struct pt_regs *regs);
  * @regs: The registers.
  * @flags: 0 at present.
  *
- * Called in the same context as the pre handler.
+ * Preemption is off. in_nmi(), interrupts and the CPU may differ from those of the pre handler.
  */
 typedef void (*kprobe_post_handler_t)(struct kprobe *p, struct pt_regs *regs,
 				      unsigned long flags);
@@ -161,7 +161,7 @@ static __always_inline bool kprobe_ftrace(const struct kprobe *p)
 
 DECLARE_PER_CPU(struct kprobe *, current_kprobe);
 
-/* kprobe_running() - The site whose hit this CPU handles, or NULL. Preemption is off. */
+/* kprobe_running() - The site or return probe whose handlers run on this CPU, or NULL */
 static __always_inline struct kprobe *kprobe_running(void)
 {
 	return raw_cpu_read(current_kprobe);

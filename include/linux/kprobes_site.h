@@ -42,7 +42,7 @@ enum kprobe_site_state {
  * @symbol_name, @offset, @fault_handler and @break_handler. A site that is probed through ftrace
  * ends after @kp.
  *
- * Invariant: a site is in the ordered index from its creation until it is freed, and
+ * Invariant: a site is in the ordered index from its creation until it is to be freed, and
  * in the hash unless it is gone. The hash has at most one site for an address.
  */
 struct kprobe_site {
@@ -65,8 +65,8 @@ struct kprobe_site {
 	union {
 		/*
 		 * The architecture's view. Its @addr and @opcode are constant. Its @post_handler
-		 * is set with the first probe that has one, by a hit if that is set after
-		 * registration, and stays set. Its @list is the head of the probes, newest first,
+		 * is set when the first probe has one (by a hit, if that was set after
+		 * registration), and stays set. Its @list is the head of the probes, newest first,
 		 * read under RCU.
 		 */
 		struct kprobe kp;

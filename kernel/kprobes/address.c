@@ -30,7 +30,7 @@ kprobe_opcode_t *__weak arch_adjust_kprobe_addr(unsigned long addr, unsigned lon
  * kprobe_resolve() - Find the address that a probe is meant for
  *
  * Returns 0; -EINVAL if symbol and address are both given, or neither; -ENOENT if the symbol does
- * not exist or no symbol covers the address. Takes module_mutex, to look up a name.
+ * not exist or no symbol covers the address.
  */
 int kprobe_resolve(const struct kprobe *p, struct kprobe_address *where)
 {

@@ -3,8 +3,8 @@
  * Interfaces between the files of kprobes
  *
  * A *probe* is a caller's struct kprobe. A *site* is ours: one for each probed
- * address, from the first probe there to the last. Architectures see the struct
- * kprobe inside the site, and never a caller's.
+ * address, from the first probe there until some time after the last. Architectures
+ * prepare and arm the struct kprobe inside the site, and never a caller's.
  *
  * Locks, in the order in which they are taken:
  *

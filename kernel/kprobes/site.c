@@ -2,8 +2,8 @@
 /*
  * Registry of probed addresses, with two indexes over the sites
  *
- * The hash serves hits: an open-addressed table of pointers, replaced as a whole when it
- * is full. Its lookup calls no function that could be probed. The ordered index, an
+ * The hash serves hits: an open-addressed table of pointers, replaced as a whole when a
+ * third is filled. Its lookup calls no function that could be probed. The ordered index, an
  * rbtree, serves all other users: it lists the sites of a module or all sites in address
  * order.
  */

@@ -259,7 +259,7 @@ struct kprobe *kprobe_optinsn_slot_owner(unsigned long addr)
 /*
  * kprobe_get_kallsym() - Describe page @symnum of slots, from 0, to /proc/kallsyms
  *
- * @sym has KSYM_NAME_LEN bytes. Returns 0, or -ERANGE if there are no more pages. Process context.
+ * @sym has KSYM_NAME_LEN bytes. Returns 0, or -ERANGE if there are no more pages. Any context.
  */
 int kprobe_get_kallsym(unsigned int symnum, unsigned long *value, char *type, char *sym)
 {

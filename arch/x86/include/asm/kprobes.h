@@ -62,8 +62,8 @@ struct insn_emulation {
 /* A displaced instruction */
 struct arch_specific_insn {
 	/*
-	 * Where a hit continues that needs no other trap and no emulation: in @insn, in a detour,
-	 * or in the text. NULL if it does.
+	 * Where a hit continues: in @insn, in a detour, or in the text. NULL if the instruction
+	 * must be stepped or emulated.
 	 */
 	kprobe_opcode_t *boost;
 	/* Where execution continues after the instruction: in the text, or in a detour. */
@@ -81,7 +81,7 @@ struct arch_specific_insn {
 struct kprobe_ctlblk {
 	/*
 	 * The registers that the pre handlers of the current hit see. NULL while the copy of the
-	 * instruction runs, POST_HANDLERS_REGS from the end of the instruction on.
+	 * instruction runs; POST_HANDLERS_REGS from where ip is the one that handlers see.
 	 */
 	struct pt_regs *regs;
 	unsigned long kprobe_status;	/* KPROBE_REENTER while a copy runs for a skipped hit */

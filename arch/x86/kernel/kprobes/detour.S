@@ -139,7 +139,7 @@ SYM_CODE_START(kprobe_detour_post)
 	__ASM_SIZE(mov) $0, CURRENT_KPROBE
 .Lpost_leave:
 	cmp	NEXT_IP, FRAME_IP(%_ASM_SP)
-	jne	kprobe_detour_changed_nested
+	jne	kprobe_detour_changed_nested	/* the hit has ended here, too */
 	END_NO_PREEMPTION
 	LEAVE_BODY kprobe_detour_post
 .Lpost_slow:

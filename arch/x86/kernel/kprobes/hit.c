@@ -7,7 +7,7 @@
  * and a hit that is skipped calls neither.
  *
  * enum insn_run says how the displaced instruction is run. The hit outlasts the
- * breakpoint exception only if a copy is single-stepped or has post handlers. Such a
+ * breakpoint exception only if a copy runs up to a second trap or has post handlers. Such a
  * copy runs with interrupts off, so that only an NMI or a fault can interrupt it.
  */
 #include <linux/array_size.h>
@@ -291,8 +291,8 @@ static noinline noinstr void kprobe_complete_copy_unwatched(struct pt_regs *regs
 /*
  * kprobe_copy_done() - Call the post handlers after a copied instruction, for kprobe_post_stub
  *
- * The registers are those after it, but for @ip and the interrupt flag. Handlers must find the
- * context of the breakpoint in which the pre handlers ran, at a fraction of its cost.
+ * The registers are those after it, but for @ip and the interrupt flag. Handlers run with
+ * preemption and interrupts off, as in the breakpoint, but in no NMI, which would cost as much.
  */
 noinstr void kprobe_copy_done(struct pt_regs *regs)
 {

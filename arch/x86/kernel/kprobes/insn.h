@@ -70,7 +70,7 @@ char kprobe_insn_class(const struct insn *insn);
 /* How to run an instruction that a breakpoint displaced */
 enum insn_run {
 	INSN_RUN_NEVER,		/* it cannot be probed */
-	INSN_RUN_SKIP,		/* skip it: it does nothing */
+	INSN_RUN_SKIP,		/* skip it: it does nothing, or waits */
 	INSN_RUN_BOOST,		/* run its copy, which jumps back without a second trap */
 	INSN_RUN_STEP,		/* run its copy with interrupts off, up to a trap after it */
 	INSN_RUN_EMULATE,	/* call kprobe_emulate_insn() inside the breakpoint handler */

@@ -103,8 +103,8 @@ static __always_inline bool kretprobe_handle_usual_return(struct pt_regs *regs,
 /*
  * kretprobe_returned() - Handle the return of a return-probed function, for __kretprobe_trampoline
  *
- * The registers are without @ip, and with @sp too low. The stack slot after them gets the original
- * return address.
+ * @ip is a place in the trampoline, and @sp too low. The stack slot after the registers gets the
+ * original return address.
  */
 noinstr void kretprobe_returned(struct pt_regs *regs)
 {
