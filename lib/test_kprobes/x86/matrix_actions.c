@@ -61,7 +61,7 @@ static enum hrtimer_restart end_long(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Let interrupts come in the meantime. */
+/* Let interrupts come in the meantime. On a busy host a timer may be seconds late. */
 void matrix_take_long(void)
 {
 	if (irqs_disabled()) {
@@ -71,7 +71,7 @@ void matrix_take_long(void)
 	}
 	WRITE_ONCE(long_enough, false);
 	hrtimer_start(&long_timer, ms_to_ktime(2), HRTIMER_MODE_REL_PINNED_HARD);
-	for (unsigned int i = 0; !READ_ONCE(long_enough) && i < 1000 * 1000; i++)
+	for (unsigned int i = 0; !READ_ONCE(long_enough) && i < 10 * 1000 * 1000; i++)
 		udelay(1);
 	if (!READ_ONCE(long_enough))
 		kpt_note('!');
