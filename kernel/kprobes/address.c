@@ -4,6 +4,7 @@
  */
 #include "internal.h"
 
+#include <linux/ftrace.h>
 #include <linux/kallsyms.h>
 #include <linux/kernel.h>
 #include <linux/mm.h>
@@ -120,7 +121,7 @@ int kprobe_check_place(struct kprobe_address *where, struct kprobe_cursor *curso
 	if (why)
 		return kprobe_refuse(where, -EINVAL, why);
 	/* An ftrace site is a whole instruction, and no other user patches it. */
-	if (is_ftrace_site(where->addr)) {
+	if (ftrace_location(where->addr) == where->addr) {
 		if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE))
 			return kprobe_refuse(where, -EINVAL, "ftrace patches the instruction");
 		where->flags |= KPROBE_FLAG_FTRACE;

@@ -175,18 +175,6 @@ int kprobe_blacklist_add_section(const void *start, unsigned long size);
 void kprobe_blacklist_init(void);
 
 /* ftrace.c */
-#ifdef CONFIG_DYNAMIC_FTRACE
-static inline bool is_ftrace_site(unsigned long addr)
-{
-	return ftrace_location_range(addr, addr) == addr;
-}
-#else
-static inline bool is_ftrace_site(unsigned long addr)
-{
-	return false;
-}
-#endif
-
 #ifdef CONFIG_KPROBES_ON_FTRACE
 int kprobe_ftrace_arm_sites(struct list_head *batch);
 void kprobe_ftrace_disarm_sites(struct list_head *batch);
