@@ -39,7 +39,6 @@
 #include <linux/types.h>
 
 #include <asm/ibt.h>
-#include <asm/ptrace.h>
 #include <asm/text-patching.h>
 
 struct kprobe_site;
@@ -57,12 +56,6 @@ struct detour_body {
 };
 
 extern const struct detour_body kprobe_detour_body, kprobe_detour_post_body;
-
-/* A handler has changed the path: ip is where execution continues. */
-static __always_inline void detour_clear_mark(struct pt_regs *regs)
-{
-	((u16 *)&regs->cs)[1] = 0;
-}
 
 #ifdef CONFIG_OPTPROBES
 static __always_inline struct arch_optimized_insn *detour_of(struct kprobe *kp)

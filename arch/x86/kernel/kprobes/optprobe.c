@@ -88,7 +88,7 @@ int __kprobes kprobe_detour_slow(struct kprobe *kp, struct pt_regs *regs)
 	}
 	barrier();	/* with the mark, an NMI takes ip for one after a breakpoint */
 	if (changed)
-		detour_clear_mark(regs);
+		((u16 *)&regs->cs)[1] = 0;	/* DETOUR_MARK: ip is where execution continues */
 	if (from_above)
 		kprobe_end_hit(true);
 	return changed;
