@@ -5,9 +5,8 @@ dev/measure/profile sets `socket`, QEMU's; `module`, the file of kprobe_bench, a
 far its ENTRY is from the start of its text; and `functions`, of each kind the name of
 kprobe_bench's functions. Prints as JSON, for each kind that was hit, the calls of the probed
 functions in turn, twice, and of one that is not probed: for each instruction the address,
-the function and the distance from its start, or null, and the text.
+the function, or null, the distance from its start, and the text.
 """
-import functools
 import json
 import re
 import time
@@ -27,27 +26,19 @@ def value(expression):
     return int(gdb.parse_and_eval(f"(unsigned long){expression}"))
 
 
-@functools.cache
-def symbol(address):
-    """(name, distance), or None."""
-    found = re.match(r"(\S+)(?: \+ (\d+))? in section", run(f"info symbol {address}"))
-    return found and (found[1], int(found[2] or 0))
-
-
-@functools.cache
-def text(address):
-    """The instruction, as it is at the first call."""
-    asm = architecture.disassemble(address)[0]["asm"]
-    return re.sub(r"0x[0-9a-f]+ <(.+?)>", r"\1", asm)
+def insn():
+    """The next one to execute."""
+    address, function, distance, text = re.match(r"=> (\w+)(?: <([^+>]+)(?:\+(\d+))?>)?:\s+(.*)", run("x/i $pc")).groups()
+    return int(address, 16), function, int(distance or 0), re.sub(r"0x[0-9a-f]+ <(.+?)>", r"\1", text)
 
 
 def step_until(reached):
     """The instructions from this one to the one before that where it is reached."""
     trace = []
-    while not reached(pc := value("$pc")):
+    while not reached(now := insn()):
         # Each iteration of a REP prefix is a step.
-        if not trace or pc != trace[-1][0]:
-            trace.append((pc, symbol(pc), text(pc)))
+        if not trace or now[0] != trace[-1][0]:
+            trace.append(now)
         if len(trace) > STEPS:
             raise gdb.GdbError(f"{STEPS} instructions without end")
         run("stepi")
@@ -66,23 +57,21 @@ def go_to(address, times=1):
 
 def next_call(functions):
     """Step to the next call of one of the functions, and through it."""
-    step_until(lambda pc: pc in functions)
+    step_until(lambda now: now[0] in functions)
     stack = value("$sp")
     back = value("*(long *)$sp")
-    return step_until(lambda pc: pc == back and value("$sp") == stack + 8)
+    return step_until(lambda now: now[0] == back and value("$sp") == stack + 8)
 
 
 def enter_module(loaded):
     """Step to kprobe_bench's function."""
-    step_until(lambda pc: not symbol(pc) or symbol(pc) == (ENTRY, 0))
+    step_until(lambda now: now[1] in (None, ENTRY))
     if not loaded:
         run(f"add-symbol-file {module} {value('$pc') - entry}")
-        symbol.cache_clear()
 
 
 def calls(function):
     """Those of a kind, or None if the functions are not called."""
-    text.cache_clear()
     probed = [value(f"&{function}{i}") for i in range(COPIES)]
     plain = value(f"&{function.replace('bench_', 'bench_unprobed_')}0")
     if not go_to(probed[0], SKIPPED):
@@ -101,7 +90,6 @@ for attempt in range(300):
         break
     except gdb.error:
         time.sleep(0.1)
-architecture = gdb.selected_frame().architecture()
 hits = {}
 loaded = False
 for kind, function in functions.items():
