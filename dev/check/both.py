@@ -50,69 +50,62 @@ def depends_on(run, arch):
 
 
 class Kept:
-    """The reference's verdict, which is there already."""
+    """The reference's verdict, which may be there already."""
 
     def __init__(self, run, arch):
         self.verdict = REPORTS / f"{run}{suffix(arch)}"
+        self.initrd = BUILD / f"obj/reference{suffix(arch)}/initramfs.cpio"
         self.hash, self.configuration, self.files = depends_on(run, arch)
 
     def is_there(self):
-        if not self.hash or not self.verdict.exists():
-            return False
-        with open(self.verdict) as file:
-            return file.readline().strip() == HEAD + self.hash
+        return self.hash and lines_of(self.verdict)[:1] == [HEAD + self.hash]
 
-    def end(self):
-        return self.verdict, True, []
-
-
-class Boot:
-    """A guest that is running."""
-
-    def __init__(self, run, name, obj, options, kept=None):
-        self.kept, self.initrd = kept, BUILD / "obj" / obj / "initramfs.cpio"
-        log = BUILD / "log"
-        self.verdict, self.console = log / f"{name}.verdict", log / f"{name}.console"
-        self.process = subprocess.Popen([REPO / "dev/kernel/boot", "--unjudged", "--obj", obj, "--name", name,
-                                         *options, run],
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-    def end(self):
-        """Wait for the end: (the verdict's file, is the boot good, the lines about it)."""
-        said = self.process.communicate()[0].split("\n")
-        return self.verdict, self.process.returncode == 0, [line for line in said if line]
-
-    def keep(self):
-        """Keep the verdict for the next time, if it is the reference's, built of today's sources."""
+    def keep(self, verdict):
+        """Keep this verdict for the next time, if the guest was built of today's sources."""
         built = self.initrd.stat().st_mtime
-        if self.kept and self.kept.hash and all(file.stat().st_mtime < built for file in self.kept.files) and \
-                self.initrd.with_name(".made_of").read_bytes().endswith(self.kept.configuration):
+        if self.hash and all(file.stat().st_mtime < built for file in self.files) and \
+                self.initrd.with_name(".made_of").read_bytes().endswith(self.configuration):
             REPORTS.mkdir(parents=True, exist_ok=True)
-            new = self.kept.verdict.with_suffix(".new")
-            new.write_text(f"{HEAD}{self.kept.hash}\n" + "\n".join(lines_of(self.verdict)))
-            new.rename(self.kept.verdict)
-            print(f"# test-reports/reference/{self.kept.verdict.name} is new")
+            new = self.verdict.with_suffix(".new")
+            new.write_text(f"{HEAD}{self.hash}\n" + "\n".join(lines_of(verdict)))
+            new.rename(self.verdict)
+            print(f"# test-reports/reference/{self.verdict.name} is new")
+
+
+class Guest:
+    """A verdict, and the guest that is to write it, if it is not there already."""
+
+    def __init__(self, verdict, *command):
+        self.verdict = verdict
+        self.process = command and subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def end(self):
+        """Wait for the end: (is the boot good, the lines about it)."""
+        said = self.process.communicate()[0] if self.process else ""
+        return not self.process or self.process.returncode == 0, list(filter(None, said.split("\n")))
 
 
 def boot_both(run, arch, reference, ours, options):
     """The guest on the reference, or its kept verdict, and on ours; the directories can be None."""
+    def boot(name, obj):
+        name = run.replace("/", "-") + name + suffix(arch)
+        return Guest(BUILD / f"log/{name}.verdict", REPO / "dev/kernel/boot", "--unjudged", "--obj", obj, "--name", name,
+                     "--arch", arch, *KEPT.get(run, ([],))[0], *options, run)
+
     kept = None if reference or options else Kept(run, arch)
-    name, options = run.replace("/", "-"), ["--arch", arch, *KEPT.get(run, ([],))[0], *options]
-    first = kept if kept and kept.is_there() else Boot(
-        run, f"{name}-reference{suffix(arch)}", reference or f"reference{suffix(arch)}", options, kept)
-    return first, Boot(run, name + suffix(arch), ours or f"guest{suffix(arch)}", options)
+    first = Guest(kept.verdict) if kept and kept.is_there() else boot("-reference", reference or f"reference{suffix(arch)}")
+    return first, boot("", ours or f"guest{suffix(arch)}"), kept
 
 
-def verdicts(report, read, guests):
-    """What read() makes of the verdicts of the reference and of ours, and report whether they are complete. The
-    guests can be files, of earlier verdicts."""
+def verdicts(report, read, first, second, kept=None):
+    """What read() makes of the verdicts of the reference and of ours, and report whether they are complete."""
     found = []
-    for who, guest in zip(("reference", "ours"), guests):
-        file, good, said = (guest, True, []) if isinstance(guest, Path) else guest.end()
-        found.append(read(file))
+    for who, guest in ("reference", first), ("ours", second):
+        good, said = guest.end()
+        found.append(read(guest.verdict))
         report.result(good and found[-1].complete, f"{who}: it ran to its end", said)
-    if not report.bad and isinstance(guests[0], Boot):
-        guests[0].keep()
+    if kept and first.process and not report.bad:
+        kept.keep(first.verdict)
     return found
 
 
