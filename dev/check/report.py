@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the checks share: where all is, load a program of dev/, run others, print results as KTAP."""
 import argparse
+import re
 import subprocess
 import sys
+from collections import namedtuple
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tree"))
 from overlay import BASE, BUILD, DEFAULT, REPO
+
+# A line of a list; optional: it need not match anything.
+Rule = namedtuple("Rule", "where optional regex reason")
 
 
 def load(program):
@@ -23,6 +28,20 @@ def entries(file):
     """(place, line) of each line of a list that is neither empty nor a comment."""
     lines = Path(file).read_text().splitlines()
     return [(f"{file}:{number}", line) for number, line in enumerate(lines, 1) if line.strip() and line[0] != "#"]
+
+
+def read_rules(file):
+    """The lines "REGEX # REASON" of a list, or "? REGEX # REASON"."""
+    found = []
+    for where, line in entries(file):
+        optional, regex, reason = re.fullmatch(r"(\? )?(.*?)(?: # (.*))?", line).groups()
+        if not reason:
+            fail(f"{where}: no reason: REGEX # REASON")
+        try:
+            found.append(Rule(where, bool(optional), re.compile(regex), reason))
+        except re.error as error:
+            fail(f"{where}: {error}")
+    return found
 
 
 def lines_of(file):
