@@ -6,26 +6,28 @@ changes that can be made to one of them. choose() orders them by chance, but in 
 each time: whether a statement is chosen depends on its text and place, not on that of others.
 """
 import re
-from collections import namedtuple
-from hashlib import sha256
-from itertools import count
+from collections import Counter, namedtuple
+from itertools import pairwise
 from random import Random
 
 # The text of a file, and which of its lines may be changed, or None: all.
 Code = namedtuple("Code", "text lines")
 # start, end: the statement's place in the file's text; control: it is the head of if, for ...;
-# next: the end of the statement after it, if these can be swapped, or 0
+# next: the end of the statement after it, if that can be put before it, or 0
 Statement = namedtuple("Statement", "function returns start end control last next")
 # the text from start to end of the file is replaced by new
 Change = namedtuple("Change", "kind start end new")
 Mutant = namedtuple("Mutant", "file line function kind old new text")
 
 # These are preferred: most statements have a change of another kind.
-RARE = ("lock", "wait", "counter", "barrier")
+RARE = ("lock", "wait", "counter")
 
 COMMENT_OR_STRING = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
                                r"|^#else\b.*?^#endif|^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.S | re.M)
 CONTROL = re.compile(r"(if|while|for|switch|scoped_guard|\w*for_each\w*)\b\s*\(")
+# Its head begins, and its body ends, in the first column.
+FUNCTION = re.compile(r"^(?P<returns>(?:[a-zA-Z_][^;{}=()]*?\b)?)(?P<name>\w+)\((?:[^;{}=\n]|\n[ \t])*\)\s*\n"
+                      r"\{\n(?P<body>.*?)^\}", re.S | re.M)
 LABEL = re.compile(r"(?:case\b[^:;{}]*|default\s*):")
 SKIPPED = re.compile(r"else\b|do\b|[{}\s]")
 DECLARATION = re.compile(r"(?:static|const|struct|enum|union|unsigned|signed|extern|register)\b"
@@ -52,6 +54,8 @@ WEAKER = (
     ("wait", re.compile(r"\bcall_rcu\(([^,;]+), (\w+)\)"), r"\2(\1)"),
     ("wait", re.compile(r"\bsynchronize_rcu_tasks\("), "synchronize_rcu("),
 )
+# What is put before no other statement, and what may depend on the order.
+FIXED = re.compile(rf"return\b|{ASSERTION.pattern}|{DECLARATION.pattern}")
 CALL = re.compile(r"\b(?:[a-z]\w*|READ_ONCE|WRITE_ONCE)\(")
 # {operator or word: the kind of change, and what replaces it}
 OTHER = {"<": ("bound", "<="), "<=": ("bound", "<"), ">": ("bound", ">="), ">=": ("bound", ">"),
@@ -89,20 +93,6 @@ def closing(text, at):
     raise ValueError("a bracket is not closed")
 
 
-def functions(code):
-    """(name, what it returns, start and end of its body), from masked text."""
-    at = begin = 0
-    while (match := re.compile(r"[;{}]").search(code, at)):
-        at = match.end()
-        if match[0] == "{":
-            head = code[begin:match.start()]
-            at = closing(code, match.start())
-            name = re.search(r"(\w+)\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\s*$", head)
-            if name and "=" not in head[:name.start()]:
-                yield name[1], head[:name.start()].split("\n\n")[-1], match.end(), at - 1
-        begin = at
-
-
 def instructions(code):
     """All instructions of a file, from masked text."""
     for match in INSTRUCTION.finditer(code):
@@ -111,18 +101,17 @@ def instructions(code):
 
 
 def end_of_swap(code, this, following):
-    """The end of the following statement, if the two can be swapped, or 0."""
-    (start, stop, control), (second, end, head) = this, following
+    """The end of the following statement, if that can be put before this one, or 0."""
+    (start, stop, _), (second, end, control) = this, following
     texts = code[start:stop], code[second:end]
-    if control or head or code[stop:second].strip() or any(
-            text == ";" or re.match(r"return\b", text) or ASSERTION.match(text) or DECLARATION.match(text) for text in texts):
-        return 0
     columns = {at - code.rfind("\n", 0, at) for at in (start, second)}
+    if control or code[stop:second].strip() or len(columns) > 1 or FIXED.match(texts[1]):
+        return 0
     shared = set.intersection(*(set(re.findall(r"(?<![>.])\b[a-z]\w*\b(?!\()", text)) for text in texts))
     # Nothing depends on the order of assignments of different fields, unless they call something.
-    calls = any(map(CALL.search, texts)) or any(
+    depends = any(map(CALL.search, texts)) or any(
         re.search(re.escape(one.split(" = ")[0]) + r"\b", other) for one, other in (texts, texts[::-1]))
-    return end if len(columns) == 1 and shared and calls else 0
+    return end if shared and depends else 0
 
 
 def statements(code):
@@ -138,8 +127,8 @@ def statements(code):
 
 def c_statements(code):
     """All statements in the functions of a file, from masked text."""
-    for name, returns, at, end in functions(code):
-        found = []
+    for function in FUNCTION.finditer(code):
+        (at, end), found = function.span("body"), []
         while at < end:
             if match := SKIPPED.match(code, at) or LABEL.match(code, at):
                 at = match.end()
@@ -155,9 +144,9 @@ def c_statements(code):
                 stop += 1
             found.append((at, stop, control))
             at = stop
-        for i, (start, stop, control) in enumerate(found):
-            swap = end_of_swap(code, *found[i:i + 2]) if i + 1 < len(found) else 0
-            yield Statement(name, returns, start, stop, control, i + 1 == len(found), swap)
+        for this, following in pairwise([*found, (end, end, True)]):
+            yield Statement(function["name"], function["returns"], *this, following[0] == end,
+                            end_of_swap(code, this, following))
 
 
 def operators(code, start, end, control=False):
@@ -220,10 +209,9 @@ def candidates(source, code, statement):
     found += [Change(kind, start, end, ";")] * (1 + (kind != "statement"))
     if void and not statement.last and kind == "statement":
         found.append(Change("return", start, end, "return;"))
-    if statement.next:
-        second = end + len(code[end:]) - len(code[end:].lstrip())
-        found.append(Change("order", start, statement.next,
-                            source[second:statement.next] + source[end:second] + source[start:end]))
+    if stop := statement.next:
+        second = stop - len(code[end:stop].lstrip())
+        found.append(Change("order", start, stop, source[second:stop] + source[end:second] + source[start:end]))
     return found
 
 
@@ -235,9 +223,9 @@ def make_mutant(file, text, code, statement, change):
     # The lines of the rest of the file stay where they are.
     lines = text.count("\n", change.start, change.end) - change.new.count("\n")
     new = text[:change.start] + change.new + "\n" * lines + text[change.end:]
-    end = max(statement.end, change.end)
+    start, end = statement.start, max(statement.end, change.end)
     return Mutant(file, text.count("\n", 0, change.start) + 1, statement.function, change.kind,
-                  squeeze(code[statement.start:end]), squeeze(mask(new)[statement.start:end + len(new) - len(text)]), new)
+                  squeeze(code[start:end]), squeeze(mask(new)[start:end + len(new) - len(text)]), new)
 
 
 def every_mutant(file, code, functions=None):
@@ -250,28 +238,18 @@ def every_mutant(file, code, functions=None):
             yield make_mutant(file, code.text, masked, statement, change)
 
 
-def mutants(file, code, seed):
-    """One mutant of each statement that has any, in an order that depends on seed."""
-    masked, seen, found = mask(code.text), {}, []
-    for statement in statements(code):
-        if not (changes := candidates(code.text, masked, statement)):
-            continue
-        # The place of the statement among equal ones of its function.
-        key = statement.function, squeeze(masked[statement.start:statement.end])
-        seen[key] = seen.get(key, 0) + 1
-        number = int(sha256(repr((seed, file, key, seen[key])).encode()).hexdigest(), 16)
-        rare = [change for change in changes if change.kind in RARE]
-        change = (rare or changes)[number % len(rare or changes)]
-        found.append((number >> (2 if rare else 0), make_mutant(file, code.text, masked, statement, change)))
-    return [mutant for _, mutant in sorted(found, key=lambda entry: entry[0])]
-
-
-def choose(sources, number, seed):
-    """The mutants of {file: Code} in the order to take them: of each file in proportion, but first one of each."""
-    placed = []
+def choose(sources, seed):
+    """One mutant of each statement of {file: Code} that has any, in the order to take them."""
+    found = []
     for file, code in sources.items():
-        found, turn = mutants(file, code, seed), Random(seed + file).random()
-        placed += [(place / len(found), turn, file, mutant) for place, mutant in enumerate(found)]
-    # At most a twentieth are barriers.
-    barriers = count()
-    return [mutant for *_, mutant in sorted(placed) if mutant.kind != "barrier" or next(barriers) < number // 20]
+        masked, seen = mask(code.text), Counter()
+        for statement in statements(code):
+            # The place of the statement among equal ones of its function.
+            key = statement.function, squeeze(masked[statement.start:statement.end])
+            seen[key] += 1
+            if changes := candidates(code.text, masked, statement):
+                chance = Random(repr((seed, file, key, seen[key])))
+                rare = [change for change in changes if change.kind in RARE]
+                mutant = make_mutant(file, code.text, masked, statement, chance.choice(rare or changes))
+                found.append((chance.random() / (4 if rare else 1), mutant))
+    return [mutant for _, mutant in sorted(found)]
