@@ -3,12 +3,12 @@
 
 It boots a disc: there is no other way to hand it a kernel.
 """
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-ISOLINUX = ("/usr/lib/ISOLINUX/isolinux.bin", "/usr/lib/syslinux/modules/bios/ldlinux.c32")
 # The latter is a link into another package.
 BIOS = ("/usr/share/bochs/BIOS-bochs-latest", "/usr/share/bochs/VGABIOS-lgpl-latest")
 
@@ -59,23 +59,16 @@ def configuration(disc, smp, megabytes, console, verdict):
 
 
 def make_disc(directory, kernel, initrd, parameters):
-    needed = (shutil.which("xorriso") or "xorriso", *ISOLINUX, *BIOS)
-    if missing := [file for file in needed if not Path(file).exists()]:
+    if missing := [file for file in ("grub-mkrescue", "xorriso", "mformat", *BIOS) if not shutil.which(file, mode=os.F_OK)]:
         sys.exit(f"boot: no {missing[0]}: run dev/packages")
-    files = directory / "disc"
-    (files / "isolinux").mkdir(parents=True)
-    shutil.copy(kernel, files / "vmlinuz")
+    files, disc = directory / "disc", directory / "disc.iso"
+    (files / "boot/grub").mkdir(parents=True)
+    shutil.copy(kernel, files / "kernel")
     shutil.copy(initrd, files / "initrd")
-    for file in ISOLINUX:
-        shutil.copy(file, files / "isolinux")
-    (files / "isolinux/isolinux.cfg").write_text(
-        f"default linux\nprompt 0\nlabel linux\nkernel /vmlinuz\nappend initrd=/initrd {parameters}\n")
-    disc = directory / "disc.iso"
-    done = subprocess.run(["xorriso", "-as", "mkisofs", "-quiet", "-o", disc, "-b", "isolinux/isolinux.bin",
-                           "-c", "isolinux/boot.cat", "-no-emul-boot", "-boot-load-size", "4",
-                           "-boot-info-table", files], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    (files / "boot/grub/grub.cfg").write_text(f"linux /kernel {parameters}\ninitrd /initrd\nboot\n")
+    done = subprocess.run(["grub-mkrescue", "-o", disc, files], capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"boot: xorriso failed: {done.stderr}")
+        sys.exit(f"boot: grub-mkrescue failed: {done.stderr}")
     return disc
 
 
