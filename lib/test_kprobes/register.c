@@ -107,7 +107,7 @@ static const struct forbidden_symbol forbidden_symbols[] = {
 	{ "kprobe_fixup_fault", true },
 	{ "kprobe_copy_done", true },
 	{ "kprobe_post_stub", true },
-	{ "kretprobe_returned", IS_ENABLED(CONFIG_KRETPROBES) },
+	{ "kretprobe_returned", OWN_RETURN_PROBES },
 	{ "kprobe_emulate_insn", true },
 	{ "exc_int3", true },
 	{ "asm_exc_int3", true },
