@@ -52,9 +52,9 @@ __noendbr int __kprobes kprobe_detour_call(struct kprobe *kp, struct pt_regs *re
 {
 	struct kprobe *called = kprobe_called(kp, false);
 
-	/* kprobe_running() is @kp, which then needs no register. Both values may be stale. */
+	/* kprobe_running() is @kp, which then needs no register. Values may be stale. */
 	if (unlikely(data_race(called->post_handler)) &&
-	    !data_race(site_of(kprobe_running())->has_post))
+	    !data_race(site_of(kprobe_running())->has_post)) /* stale */
 		return kprobe_pre_handlers(kprobe_running(), regs);
 	return kprobe_call_pre_handler(called, regs);
 }
