@@ -40,13 +40,10 @@ enum hrtimer_restart kpt_interrupt(struct hrtimer *timer)
 /* Take the interrupt on this CPU. Preemption is off, interrupts are on. */
 void kpt_wait_for_interrupt(void)
 {
-	unsigned long count = 0;
-
 	interruption.done = false;
 	hrtimer_start(&interruption.timer, ns_to_ktime(100 * NSEC_PER_USEC),
 		      HRTIMER_MODE_REL_PINNED_HARD);
-	while (!READ_ONCE(interruption.done) && count++ < 1000 * 1000)
-		udelay(1);
+	kpt_spin_until(&interruption.done, MSEC_PER_SEC);
 }
 
 /* Check the interrupt of kpt_wait_for_interrupt(). */

@@ -155,6 +155,18 @@ void kpt_expect_refused(struct kunit *test, struct kprobe *kp, int err, int line
 	kpt_expect_untouched(test, kp, &given, line);
 }
 
+/*
+ * Spin until *@condition is true, in any context. Returns false if it is not after @ms milliseconds
+ * at least: an emulated CPU that found out how fast it is while it shared a CPU of a busy host may
+ * take udelay() for next to nothing, and its jiffies may stand still while another one spins.
+ */
+bool kpt_spin_until(const bool *condition, unsigned int ms)
+{
+	for (unsigned int us = 0; !READ_ONCE(*condition) && us < 50 * USEC_PER_MSEC * ms; us++)
+		udelay(1);
+	return READ_ONCE(*condition);
+}
+
 /* Wait until the site of @kp, which is not registered any more, is freed, with its slots. */
 void kpt_wait_until_site_is_freed(struct kunit *test, const struct kprobe *kp)
 {

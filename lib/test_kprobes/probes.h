@@ -91,6 +91,7 @@ void kpt_expect_calls(struct kunit *test, const char * const *events, int line);
 void kpt_expect_untouched(struct kunit *test, struct kprobe *kp, const struct kprobe *given,
 			  int line);
 void kpt_expect_refused(struct kunit *test, struct kprobe *kp, int err, int line);
+bool kpt_spin_until(const bool *condition, unsigned int ms);
 void kpt_wait_until_site_is_freed(struct kunit *test, const struct kprobe *kp);
 
 #endif /* _TEST_KPROBES_PROBES_H */

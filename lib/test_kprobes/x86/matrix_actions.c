@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What handlers of the matrix do besides changing registers and the path. */
-#include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/irqflags.h>
 #include <linux/kdebug.h>
@@ -71,9 +70,7 @@ void matrix_take_long(void)
 	}
 	WRITE_ONCE(long_enough, false);
 	hrtimer_start(&long_timer, ms_to_ktime(2), HRTIMER_MODE_REL_PINNED_HARD);
-	for (unsigned int i = 0; !READ_ONCE(long_enough) && i < 10 * 1000 * 1000; i++)
-		udelay(1);
-	if (!READ_ONCE(long_enough))
+	if (!kpt_spin_until(&long_enough, MSEC_PER_SEC))
 		kpt_note('!');
 }
 

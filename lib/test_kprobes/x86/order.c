@@ -304,9 +304,7 @@ static int wait_for_tasks(void *unused)
 static int come_up(struct kprobe *kp, struct pt_regs *regs)
 {
 	WRITE_ONCE(kpt_load.stop, true);
-	for (unsigned int ms = 0; ms < 5000 && !READ_ONCE(bring_up.waited); ms++)
-		mdelay(1);
-	bring_up.done = READ_ONCE(bring_up.waited);
+	bring_up.done = kpt_spin_until(&bring_up.waited, 5000);
 	mdelay(50);
 	bring_up.freed = READ_ONCE(watch.hidden);
 	return 0;
@@ -359,9 +357,7 @@ static int bring_up_cpu(void *cpu)
 static int come_up_with_hash(struct kprobe *kp, struct pt_regs *regs)
 {
 	WRITE_ONCE(bring_up.begun, true);
-	for (unsigned int ms = 0; ms < 5000 && !READ_ONCE(watch.hidden); ms++)
-		mdelay(1);
-	bring_up.done = READ_ONCE(watch.hidden);
+	bring_up.done = kpt_spin_until(&watch.hidden, 5000);
 	mdelay(300);
 	bring_up.freed = READ_ONCE(watch.freed);
 	return 0;
