@@ -19,6 +19,11 @@
 
 #include "targets.h"
 
+/* Not every architecture has it. No argument is what a test looks for there. */
+#ifndef CONFIG_HAVE_FUNCTION_ARG_ACCESS_API
+#define regs_get_kernel_argument(regs, n)	0UL
+#endif
+
 /* An address, among those of ERR_PTR(), at which there is never memory. */
 #define BAD_ADDRESS	((void *)-MAX_ERRNO)
 
