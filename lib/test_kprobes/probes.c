@@ -123,7 +123,7 @@ void kpt_expect_calls(struct kunit *test, const char * const *events, int line)
 void kpt_set_stale_results(struct kprobe *kp)
 {
 	kp->nmissed = 1812;
-	kp->opcode = 0x5a;
+	memset(&kp->opcode, 0x5a, sizeof(kp->opcode));
 }
 
 /* The links may differ: they are what says that the probe is not registered. */
