@@ -21,7 +21,10 @@
 
 /* Not every architecture has it. No argument is what a test looks for there. */
 #ifndef CONFIG_HAVE_FUNCTION_ARG_ACCESS_API
-#define regs_get_kernel_argument(regs, n)	0UL
+static inline unsigned long regs_get_kernel_argument(struct pt_regs *regs, unsigned int n)
+{
+	return 0;
+}
 #endif
 
 /* An address, among those of ERR_PTR(), at which there is never memory. */
