@@ -438,8 +438,7 @@ static int let_call_return(struct kprobe *kp, struct pt_regs *regs)
 	if (argument(regs, 0) != (unsigned long)&kpt_test_kretprobe('r')->rp)
 		return 0;
 	WRITE_ONCE(late_return.leave, true);
-	for (unsigned int i = 0; i < 5 * USEC_PER_SEC && !READ_ONCE(late_return.left); i++)
-		udelay(1);
+	kpt_spin_until(&late_return.left, 5000);
 	return 0;
 }
 
