@@ -16,9 +16,9 @@
 #include "return_probes.h"
 #include "sleepers.h"
 
-/* Which allocation of each work fails, or 0; whether one has failed, and any work ended. */
+/* Which allocation of each work fails, or 0; in how many one has, and whether any work ended. */
 static unsigned int failing_nth;
-static bool has_failed;
+static unsigned int failures;
 static bool has_ended;
 
 static int begin_work(struct kretprobe_instance *ri, struct pt_regs *regs)
@@ -31,7 +31,7 @@ static int begin_work(struct kretprobe_instance *ri, struct pt_regs *regs)
 static int end_work(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	if (READ_ONCE(failing_nth) && !READ_ONCE(current->fail_nth))
-		WRITE_ONCE(has_failed, true);
+		WRITE_ONCE(failures, READ_ONCE(failures) + 1);
 	/* Work that only releases pools allocates nothing. */
 	if (READ_ONCE(current->fail_nth) != READ_ONCE(failing_nth))
 		WRITE_ONCE(has_ended, true);
@@ -63,16 +63,16 @@ static void prepare_to_fail(struct kunit *test, const char *function)
 static void begin_to_fail(struct kunit *test, unsigned int nth)
 {
 	KUNIT_ASSERT_LT(test, nth, 1000);	/* no work needs that many */
-	WRITE_ONCE(has_failed, false);
+	WRITE_ONCE(failures, 0);
 	WRITE_ONCE(has_ended, false);
 	WRITE_ONCE(failing_nth, nth);
 }
 
-/* Returns whether an allocation has failed since begin_to_fail(). */
-static bool end_to_fail(void)
+/* Returns in how many works an allocation has failed since begin_to_fail(). */
+static unsigned int end_to_fail(void)
 {
 	WRITE_ONCE(failing_nth, 0);
-	return READ_ONCE(has_failed);
+	return READ_ONCE(failures);
 }
 
 #ifdef CONFIG_OPTPROBES
@@ -199,12 +199,37 @@ static void memory_runs_out_when_pool_grows(struct kunit *test)
 	KUNIT_EXPECT_GT(test, refused, 0);
 }
 
+/* Once there is no memory, the pool waits before it tries again, however many calls are missed. */
+static void missed_calls_do_not_repeat_work(struct kunit *test)
+{
+	struct kretprobe *r = kpt_return_probe('r', HOST->symbol);
+	unsigned long began = jiffies;
+
+	if (IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK) ||
+	    kpt_initial_instances() > ARRAY_SIZE(kpt_sleepers))
+		kunit_skip(test, "the pool does not grow, or has too many instances already");
+	prepare_to_fail(test, "kretprobe_pool_work");
+	ASSERT_RETURN_PROBED(test, r);
+	begin_to_fail(test, 1);
+	kpt_start_sleepers(test, HOST, kpt_initial_instances());
+	for (unsigned int i = 0; i < 100; i++) {
+		kprobes_test_visit(HOST, kpt_do_nothing_inside, NULL);
+		usleep_range(1000, 2000);
+	}
+	expect_work_ends(test);
+	KUNIT_EXPECT_EQ(test, r->nmissed, 100);
+	KUNIT_EXPECT_LE(test, end_to_fail(), 1 + (jiffies - began) / HZ);
+	EXPECT_SLEEPERS_RETURN(test);
+	unregister_kretprobe(r);
+}
+
 static struct kunit_case kprobes_memory_work_cases[] = {
 #ifdef CONFIG_OPTPROBES
 	KUNIT_CASE_SLOW(memory_runs_out_for_jump),
 	KUNIT_CASE_SLOW(memory_runs_out_for_jump_under_load),
 #endif
 	KUNIT_CASE_SLOW(memory_runs_out_when_pool_grows),
+	KUNIT_CASE(missed_calls_do_not_repeat_work),
 	{ }
 };
 
