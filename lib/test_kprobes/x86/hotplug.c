@@ -10,6 +10,7 @@
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>
+#include <linux/kconfig.h>
 #include <linux/kprobes_site.h>
 #include <linux/kthread.h>
 #include <linux/preempt.h>
@@ -57,6 +58,13 @@ static int linger_unwatched(struct kprobe *kp, struct pt_regs *regs)
 	return 0;
 }
 
+static int linger_in_call(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	return linger_unwatched(&get_kretprobe(ri)->kp, regs);
+}
+
+static struct kretprobe lingering_return;
+
 static int plug_thread(void *up)
 {
 	int err = up ? add_cpu(cpu) : remove_cpu(cpu);
@@ -85,6 +93,17 @@ static void register_pair(struct kunit *test, const char *symbol, bool entry)
 	ASSERT_REGISTERED(test, b);
 }
 
+static void register_return_pair(struct kunit *test, const char *symbol)
+{
+	lingering_return = (struct kretprobe){
+		.kp.symbol_name = symbol,
+		.entry_handler = linger_in_call,
+	};
+	KUNIT_ASSERT_EQ(test, register_kretprobe(&lingering_return), 0);
+	ASSERT_REGISTERED(test, kpt_probe('b', symbol));
+}
+
+/* Probes at the entry, after it as a breakpoint and as a jump, and return probes. */
 static void unregistering_waits_for_unwatched_handler(struct kunit *test)
 {
 	const struct unwatched *u = test->param_value;
@@ -96,7 +115,7 @@ static void unregistering_waits_for_unwatched_handler(struct kunit *test)
 	if (num_online_cpus() < 2)
 		kunit_skip(test, "needs two CPUs");
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_put_online, (void *)cpu), 0);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < (IS_ENABLED(CONFIG_KRETPROBES) ? 4 : 3); i++) {
 		struct kprobe *a = kpt_probe('a', u->symbol);
 
 		if (u->up)
@@ -105,7 +124,10 @@ static void unregistering_waits_for_unwatched_handler(struct kunit *test)
 		memset(&kpt_test_probe('b')->kp, 0, sizeof(struct kprobe));
 		entered = false;
 		left = false;
-		register_pair(test, u->symbol, !i);
+		if (i == 3)
+			register_return_pair(test, u->symbol);
+		else
+			register_pair(test, u->symbol, !i);
 		if (i == 2)
 			wait_for_kprobe_optimizer();
 		task = kthread_create(plug_thread, (void *)u->up, "kprobes_plug");
@@ -117,7 +139,10 @@ static void unregistering_waits_for_unwatched_handler(struct kunit *test)
 		while (!READ_ONCE(entered) && time_before(jiffies, end))
 			usleep_range(100, 200);
 		waits += !READ_ONCE(left);
-		unregister_kprobe(a);
+		if (i == 3)
+			unregister_kretprobe(&lingering_return);
+		else
+			unregister_kprobe(a);
 		KUNIT_EXPECT_TRUE(test, READ_ONCE(left));
 		KUNIT_EXPECT_EQ(test, kthread_stop_put(task), 0);
 		KUNIT_EXPECT_TRUE(test, entered);
