@@ -11,6 +11,7 @@ has_module kprobe_example || skip_all "no module kprobe_example"
 use_events
 on_exit 'modprobe -r kprobe_example 2>/dev/null'
 on_exit 'disable_patch 2>/dev/null'
+on_exit "echo 1 >$kprobes/enabled"
 
 # All tasks use the new function: each was seen outside of the old one.
 is_complete() {
@@ -44,7 +45,11 @@ are_hit() {	# ENTERED RETURNED INSIDE
 	[ "$found" = "$*" ]
 }
 
-plan 16
+set_enabled() {	# VALUE
+	write_line "$1" $kprobes/enabled
+}
+
+plan 25
 check "an event at the entry" add_event "p:kprobes/entered $function"
 check "one at the return" add_event "r:kprobes/returned $function"
 check "one inside" add_event_inside inside $function
@@ -65,6 +70,17 @@ check "each is hit again" are_hit 1 1 1
 check "a probe with a post handler" modprobe kprobe_example symbol=$function
 check_error "the function is not patched beside it" "busy" enable_patch
 check "all are hit as before" are_hit 1 1 1
+
+# The sites at which a post handler and a patch exclude each other, when both came meanwhile.
+check "all probes are switched off" set_enabled 0
+check "the function is patched meanwhile" enable_patch
+check_error "not all probes are switched on again" "busy" set_enabled 1
+check "the log has the one that is not" log_has_line "kprobes: $function.* is not armed: -EBUSY"
+check "and says that no other is missing" log_has_line "kprobes: armed .* but those at 1 address"
+check "the patch is disabled" disable_patch
+check "the probe inside is hit, that of the entry is not" are_hit 0 0 1
+check "all probes are switched on" set_enabled 1
+check "all are hit" are_hit 1 1 1
 modprobe -r kprobe_example
 remove_events
 check_no_probe_is_left
