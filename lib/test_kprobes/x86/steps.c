@@ -55,6 +55,7 @@ STACK_FRAME_NON_STANDARD_FP(kprobes_test_step);
  * @frames:	Number of its entries.
  * @count:	Number of traps.
  * @in_trampoline: Whether one of them was at the trampoline's first instruction.
+ * @function:	The stepped function.
  * @detour:	Address of the detour that is stepped through, or 0.
  * @in_detour:	Number of traps in it.
  * @in_copies:	Number of those after the first handler was called.
@@ -70,6 +71,7 @@ static struct steps {
 	unsigned int frames;
 	unsigned int count;
 	bool in_trampoline;
+	unsigned long function;
 	unsigned long detour;
 	unsigned int in_detour;
 	unsigned int in_copies;
@@ -80,6 +82,7 @@ static struct steps {
 
 #define MAX_STEPS	100000
 #define DETOUR_BYTES	512
+#define FUNCTION_BYTES	64
 #define BELOW_BYTES	256
 
 static unsigned int count_frames(const unsigned long *trace)
@@ -111,6 +114,22 @@ static bool is_good_trace(const unsigned long *trace, unsigned long caller)
 	if (above < !!caller)
 		return false;
 	return caller ? trace[above - 1] == caller : !above;
+}
+
+static bool is_shown(const unsigned long *trace, unsigned long start, unsigned long size)
+{
+	while (*trace && *trace - start >= size)
+		trace++;
+	return *trace;
+}
+
+/* Live patching looks for the function of a task that was preempted in a detour. */
+static bool function_is_shown(const unsigned long *trace, unsigned long ip)
+{
+	if (!CALLER_IS_SHOWN || ip - steps.detour >= DETOUR_BYTES)
+		return true;
+	return is_shown(trace, steps.function, FUNCTION_BYTES) &&
+	       !is_shown(trace, steps.detour, DETOUR_BYTES);
 }
 
 /*
@@ -183,7 +202,8 @@ static void check_step(struct pt_regs *regs)
 	if ((!can_walk_from(regs) ||
 	     is_good_trace(from_regs, returned || regs->ip == steps.trampoline ? 0 : caller)) &&
 	    (!can_walk_through(regs) ||
-	     is_good_trace(from_here, returned ? regs->ip : caller)))
+	     is_good_trace(from_here, returned ? regs->ip : caller)) &&
+	    function_is_shown(from_here, regs->ip))
 		return;
 	if (!steps.bad++)
 		steps.bad_ip = regs->ip;
@@ -243,6 +263,7 @@ static u64 step_through(struct kunit *test, u64 (*function)(u64 arg), u64 arg,
 	barrier_data(__builtin_alloca(size));
 
 	memset(&steps, 0, sizeof(steps));
+	steps.function = kpt_address(function);
 	steps.detour = (unsigned long)detour;
 	kpt_clear_journal();
 	KUNIT_ASSERT_EQ(test, register_die_notifier(&trap_notifier), 0);
