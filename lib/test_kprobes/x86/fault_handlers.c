@@ -369,6 +369,32 @@ static void fault_in_an_interrupt_of_a_handler_is_fixed_up(struct kunit *test)
 	kpt_expect_interrupted_call(test, TRACED, "a+");
 }
 
+static int call_probed_on_fault(struct kprobe *kp, struct pt_regs *regs, int trapnr)
+{
+	kpt_note('f');
+	kpt_call(OTHER_TARGET);
+	return 0;
+}
+
+/* A fault handler runs as a hit, also if it interrupts another one: hits in it are skipped. */
+static void hit_in_a_fault_handler_of_an_interrupt_is_skipped(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TRACED->symbol);
+	struct kprobe *b = kpt_probe('b', "kprobes_test_load_fixed_up");
+	struct kprobe *c = kpt_probe('c', OTHER_TARGET->symbol);
+
+	kpt_prepare_interrupt(load_in_interrupt);
+	kpt_test_probe('a')->act = kpt_act_wait_for_interrupt;
+	b->fault_handler = call_probed_on_fault;
+	b->flags = KPROBE_FLAG_REENTRANT;
+	c->flags = KPROBE_FLAG_REENTRANT;
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, c);
+	kpt_expect_interrupted_call(test, TRACED, "abf+");
+	KUNIT_EXPECT_EQ(test, c->nmissed, 1);
+}
+
 static int load_at_entry(struct test_kretprobe *p, struct kretprobe_instance *ri,
 			 struct pt_regs *regs)
 {
@@ -458,6 +484,7 @@ static struct kunit_case kprobes_x86_fault_handlers_cases[] = {
 	KUNIT_CASE_PARAM(fault_handler_handles_faults_of_handlers, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(fault_of_a_handler_is_fixed_up, kpt_place_gen_params),
 	KUNIT_CASE(fault_in_an_interrupt_of_a_handler_is_fixed_up),
+	KUNIT_CASE(hit_in_a_fault_handler_of_an_interrupt_is_skipped),
 	KUNIT_CASE_PARAM(fault_handler_of_a_return_probe_is_called, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(break_handler_handles_breakpoints_of_handlers, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(break_handlers_are_asked_up_to_one_that_handles, kpt_place_gen_params),

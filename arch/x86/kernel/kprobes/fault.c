@@ -66,28 +66,29 @@ static void __kprobes move_slot_fault_to_text(struct pt_regs *regs)
 
 /*
  * Call the fault handlers of @kp, a site or a return probe's, until one handles the fault. They
- * run as a hit does.
+ * run as a hit does, or as a part of the hit whose handler has faulted.
  */
 static bool __kprobes kprobe_call_fault_handlers(struct kprobe *kp, struct pt_regs *regs,
 						 int trapnr)
 {
 	unsigned int outer = raw_cpu_read(kprobe_ctlblk.fault_context);
-	bool outermost = !kprobe_running(), handled = false;
+	bool nested = kprobe_running(), begin = !nested || kprobe_hit_from_above();
 	kprobe_fault_handler_t handler;
 	struct kprobe *p = NULL;
+	bool handled = false;
 
 	/* A fault that a fault handler has caused gets no other one. */
 	if (kprobe_is_in_context(outer))
 		return false;
 	raw_cpu_write(kprobe_ctlblk.fault_context, preempt_count() | KPROBE_CONTEXT_SET);
-	if (outermost)
-		kprobe_begin_hit(kp, POST_HANDLERS_REGS, false);
+	if (begin)
+		kprobe_begin_hit(kp, POST_HANDLERS_REGS, nested);
 	while (!handled && (p = kprobe_next_of_hit(kp, p))) {
 		handler = READ_ONCE(p->fault_handler);
 		handled = handler && !kprobe_disabled(p) && handler(p, regs, trapnr);
 	}
-	if (outermost)
-		kprobe_end_hit(false);
+	if (begin)
+		kprobe_end_hit(nested);
 	raw_cpu_write(kprobe_ctlblk.fault_context, outer);
 	return handled;
 }
