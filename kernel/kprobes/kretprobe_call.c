@@ -47,8 +47,8 @@ static __always_inline void kretprobe_divert_return(struct kretprobe *rp,
 }
 
 static noinline int __kprobes
-kretprobe_call_entry_handler(struct kretprobe *rp, kretprobe_handler_t handler,
-			     struct kretprobe_instance *ri, struct pt_regs *regs)
+kretprobe_call_entry_handler(struct kretprobe *rp, struct pt_regs *regs,
+			     struct kretprobe_instance *ri, kretprobe_handler_t handler)
 {
 	ri->task = current;
 	if (handler(ri, regs))
@@ -65,7 +65,7 @@ static __always_inline int kretprobe_begin_call(struct kretprobe *rp,
 	kretprobe_handler_t handler = READ_ONCE(rp->entry_handler);
 
 	if (handler)
-		return kretprobe_call_entry_handler(rp, handler, ri, regs);
+		return kretprobe_call_entry_handler(rp, regs, ri, handler);
 	kretprobe_divert_return(rp, ri, regs);
 	return 0;
 }

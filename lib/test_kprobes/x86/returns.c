@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Returns through the trampoline, and what is saved of a call until then. */
+#include <linux/build_bug.h>
+#include <linux/cleanup.h>
 #include <linux/cpufeature.h>
 #include <linux/err.h>
+#include <linux/ftrace.h>
 #include <linux/hw_breakpoint.h>
 #include <linux/irqflags.h>
 #include <linux/kallsyms.h>
 #include <linux/kmsg_dump.h>
+#include <linux/kprobes_site.h>
 #include <linux/perf_event.h>
+#include <linux/preempt.h>
 #include <linux/printk.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
@@ -406,6 +411,53 @@ static void printed_trace_shows_the_caller(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, name, "kretprobe_trampoline");
 }
 
+#if defined(CONFIG_X86_64) && defined(CONFIG_KPROBES_ON_FTRACE) && defined(CONFIG_UNWINDER_ORC)
+/*
+ * Call @func as ftrace_caller does, for @ops at @ip, and return as from the function. The result
+ * is the word above the return address. The registers have no cs, and no flags are above them.
+ */
+u64 kprobes_test_ftrace_caller(unsigned long ip, struct ftrace_ops *ops, ftrace_func_t func);
+
+static_assert(sizeof(struct pt_regs) == 168 && offsetof(struct pt_regs, cs) == 136);
+
+KPT_ASM_FUNCTION(kprobes_test_ftrace_frame,
+		 "push $0\n"
+		 "sub $168, %rsp\n"
+		 "movq $0, 136(%rsp)\n"
+		 "mov %rdx, %rax\n"
+		 "mov %rsi, %rdx\n"
+		 "xor %esi, %esi\n"
+		 "mov %rsp, %rcx\n"
+		 ANNOTATE_RETPOLINE_SAFE "\n"
+		 "call *%rax\n"
+		 "add $176, %rsp\n"
+		 RETURN);
+
+KPT_ASM_FUNCTION(kprobes_test_ftrace_caller,
+		 "push $" __stringify(ARG) "\n"
+		 "call kprobes_test_ftrace_frame\n"
+		 "pop %rax\n"
+		 RETURN);
+
+/* It calls an ftrace_ops that has become the only one while a task was preempted there. */
+static void call_by_ftrace_caller_is_seen(struct kunit *test)
+{
+	struct kretprobe *r = kpt_return_probe('r', TRACED->symbol);
+	struct ftrace_ops *ops;
+	u64 above;
+
+	ASSERT_RETURN_PROBED(test, r);
+	if (!kprobe_ftrace(&r->kp))
+		kunit_skip(test, "the function has no ftrace site");
+	scoped_guard(preempt)
+		ops = READ_ONCE(container_of(get_kprobe(r->kp.addr), struct kprobe_site, kp)->ops);
+	kpt_clear_journal();
+	above = kprobes_test_ftrace_caller((unsigned long)r->kp.addr, ops, ops->func);
+	KUNIT_EXPECT_EQ(test, above, ARG);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, "rR");
+}
+#endif
+
 static struct kunit_case kretprobes_x86_cases[] = {
 	KUNIT_CASE(return_preserves_registers),
 	KUNIT_CASE(return_handler_changes_result),
@@ -418,6 +470,9 @@ static struct kunit_case kretprobes_x86_cases[] = {
 	KUNIT_CASE(linked_instance_is_complete),
 	KUNIT_CASE_PARAM(entry_is_return_probed, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(printed_trace_shows_the_caller, kpt_host_gen_params),
+#if defined(CONFIG_X86_64) && defined(CONFIG_KPROBES_ON_FTRACE) && defined(CONFIG_UNWINDER_ORC)
+	KUNIT_CASE(call_by_ftrace_caller_is_seen),
+#endif
 	{ }
 };
 

@@ -37,7 +37,7 @@ struct kprobe;
 #define kprobe_entry_sp(p, entry_regs)	({					\
 	const struct pt_regs *__regs = (entry_regs);				\
 	/* Other flags change while the probe is registered. */			\
-	data_race(kprobe_ftrace(p)) ? kprobe_ftrace_sp(__regs) : __regs->sp;	\
+	data_race(kprobe_ftrace(p)) ? kprobe_ftrace_entry_sp(__regs) : __regs->sp; \
 })
 
 #define kprobe_hit_is_nested()	unlikely(raw_cpu_read(kprobe_ctlblk.depth))
@@ -155,6 +155,18 @@ static __always_inline unsigned long kprobe_ftrace_sp(const struct pt_regs *regs
 	if (IS_ENABLED(CONFIG_X86_32))
 		return regs->sp;
 	return (unsigned long)(regs + 1) + frame + 2 * sizeof(long);
+}
+
+/* The same at a function's entry. ftrace_caller saves neither flags nor cs. */
+static __always_inline unsigned long kprobe_ftrace_entry_sp(const struct pt_regs *regs)
+{
+	unsigned long sp = kprobe_ftrace_sp(regs);
+
+	if (unlikely(!regs->cs)) {
+		sp -= sizeof(long);
+		barrier();	/* a branch costs less than none */
+	}
+	return sp;
 }
 
 int kprobe_int3_handler(struct pt_regs *regs);

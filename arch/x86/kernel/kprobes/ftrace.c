@@ -67,7 +67,7 @@ noinstr void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 	/*
 	 * arch_ftrace_get_regs() without its check. The registers are complete, unless a
 	 * task was preempted in ftrace_caller() while this ops became the only one: then
-	 * those that calls preserve are not, as ftrace does not ask either.
+	 * only arguments are there, and on i386 nothing is. See also kprobe_entry_sp().
 	 */
 	struct pt_regs *regs = (struct pt_regs *)fregs;
 	struct kprobe *kp;
@@ -75,7 +75,9 @@ noinstr void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 	preempt_disable_notrace();
 	kp = kprobe_find((void *)ip);
 	if (likely(kp && site_of(kp)->ops == ops)) {
-		if (likely(!kprobe_running()))
+		if (IS_ENABLED(CONFIG_X86_32) && unlikely(!regs))
+			kprobe_count_skipped(kp);
+		else if (likely(!kprobe_running()))
 			kprobe_ftrace_handle_hit(kp, regs, false);
 		else
 			kprobe_ftrace_nested_hit(kp, regs);
