@@ -394,7 +394,7 @@ static DECLARE_WORK(clean_up_work, kprobes_clean_up);
 
 static void kprobes_queue_clean_up(struct irq_work *work)
 {
-	queue_work(system_unbound_wq, &clean_up_work);
+	queue_work(system_dfl_wq, &clean_up_work);
 }
 
 /* On PREEMPT_RT a thread runs others, which is parked before its CPU goes off line. */

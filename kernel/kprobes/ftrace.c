@@ -214,7 +214,7 @@ static void kprobe_ftrace_leave(struct list_head *batch, struct ftrace_ops *ops,
 		err = ftrace_set_filter_ips(ops, set->ip, set->count, 1, 0);
 	WARN_ON_ONCE(err && !READ_ONCE(kprobe_ftrace_disabled));
 	if (!*count && ops == &plain_ops)
-		mod_delayed_work(system_wq, &idle_work, IDLE_TIME);
+		mod_delayed_work(system_percpu_wq, &idle_work, IDLE_TIME);
 }
 
 /*

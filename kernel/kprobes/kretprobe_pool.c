@@ -64,7 +64,7 @@ static DECLARE_DELAYED_WORK(kretprobe_work, kretprobe_pool_work);
 
 static void kretprobe_start_work(struct irq_work *work)
 {
-	mod_delayed_work(system_unbound_wq, &kretprobe_work, 0);
+	mod_delayed_work(system_dfl_wq, &kretprobe_work, 0);
 }
 
 static struct irq_work kretprobe_irq_work = IRQ_WORK_INIT_HARD(kretprobe_start_work);
@@ -210,7 +210,7 @@ static void kretprobe_pool_grow(struct kretprobe_pool *pool, struct kretprobe *r
 	if (count && !kretprobe_pool_add_chunk(pool, rp, count)) {
 		/* It stays queued, so that no hit starts the work for it. */
 		llist_add(&pool->node, &kretprobe_queued_pools);
-		queue_delayed_work(system_unbound_wq, &kretprobe_work, RETRY_DELAY);
+		queue_delayed_work(system_dfl_wq, &kretprobe_work, RETRY_DELAY);
 		return;
 	}
 	/* Pairs with kretprobe_pool_drop(), which may have found that it is queued. */
@@ -261,7 +261,7 @@ static void kretprobe_pool_work(struct work_struct *work)
 		if (rp)
 			kretprobe_pool_grow(pool, rp);
 		else if (llist_add(&pool->node, &kretprobe_dropped_pools))
-			queue_work(system_unbound_wq, &kretprobe_release_work);
+			queue_work(system_dfl_wq, &kretprobe_release_work);
 	}
 }
 

@@ -124,7 +124,7 @@ static int site_prepare_detour(struct kprobe_site *site)
 	struct optimized_kprobe *op = &site->op;
 	int err;
 
-	mod_delayed_work(system_unbound_wq, &forget_work, FORGET_DELAY);
+	mod_delayed_work(system_dfl_wq, &forget_work, FORGET_DELAY);
 	err = arch_learn_text(site_addr(site));
 	if (err)
 		return err;
@@ -150,7 +150,7 @@ void kprobe_optimizer_consider(struct kprobe_site *site)
 	if (!optimizer.allowed || !site_stays_breakpoint(site) || !list_empty(&site->op.list))
 		return;
 	list_add_tail(&site->op.list, &optimizer.pending);
-	queue_delayed_work(system_unbound_wq, &optimizer_work, OPTIMIZE_DELAY);
+	queue_delayed_work(system_dfl_wq, &optimizer_work, OPTIMIZE_DELAY);
 }
 
 /* No event shows that memory is available again or that a debugger's breakpoint is gone. */
@@ -163,7 +163,7 @@ static void site_set_unfit(struct kprobe_site *site, int unfit)
 {
 	site->unfit = unfit;
 	if (is_transient(unfit))
-		queue_delayed_work(system_unbound_wq, &retry_work, optimizer.retry_delay);
+		queue_delayed_work(system_dfl_wq, &retry_work, optimizer.retry_delay);
 }
 
 static void optimizer_retry(struct work_struct *work)
@@ -383,7 +383,7 @@ void kprobe_optimizer_wait_bounded(void)
 	unsigned long end = jiffies + 10 * HZ;
 
 	if (delayed_work_pending(&optimizer_work))
-		mod_delayed_work(system_unbound_wq, &optimizer_work, 0);
+		mod_delayed_work(system_dfl_wq, &optimizer_work, 0);
 	while (work_busy(&optimizer_work.work) && time_before(jiffies, end) &&
 	       !fatal_signal_pending(current))
 		schedule_timeout_killable(1);

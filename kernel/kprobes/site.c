@@ -174,7 +174,7 @@ static int site_table_resize(unsigned int sites)
 	rcu_assign_pointer(kprobe_sites, new);
 	if (old != &empty_table) {
 		list_add(&old->retired, &unlinked_tables);
-		queue_work(system_unbound_wq, &site_reaper);
+		queue_work(system_dfl_wq, &site_reaper);
 	}
 	return 0;
 }
@@ -255,7 +255,7 @@ static void site_free_later(struct kprobe_site *site)
 	if (!site)
 		return;
 	list_add(&site->retired, &unlinked_sites);
-	queue_work(system_unbound_wq, &site_reaper);
+	queue_work(system_dfl_wq, &site_reaper);
 }
 
 DEFINE_FREE(site, struct kprobe_site *, site_free_later(_T))
@@ -425,5 +425,5 @@ void kprobe_site_retire(struct kprobe_site *site)
 	if (!list_empty(&site->retired))
 		return;
 	list_add_tail(&site->retired, &retired_sites);
-	queue_work(system_unbound_wq, &site_reaper);
+	queue_work(system_dfl_wq, &site_reaper);
 }
