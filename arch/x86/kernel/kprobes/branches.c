@@ -112,7 +112,8 @@ static void text_index_add_entry(void *data, enum text_table table, unsigned lon
 	const struct text_index *index = data;
 
 	if (table == TEXT_JUMP_LABEL) {
-		branch_map_add_range(&index->map, addr, jump_label_size(addr));
+		/* Once it is a NOP, execution continues after it. */
+		branch_map_add_range(&index->map, addr, jump_label_size(addr) + 1);
 		branch_map_add(&index->map, target);
 	} else if (table == TEXT_STATIC_CALL) {
 		/* As a tail call, it may be a Jcc, one byte longer. */
