@@ -252,6 +252,7 @@ static bool optimizer_finish_some(struct list_head *waiting)
 		list_del_init(&site->op.list);
 		arch_remove_optimized_kprobe(&site->op);
 		kprobe_optimizer_consider(site);
+		kprobe_optimizer_retry_near(site);
 	}
 	list_sort(NULL, &ops, kprobe_site_cmp);
 	guard(cpus_read_lock)();
@@ -349,8 +350,8 @@ void kprobe_unoptimize_around(struct list_head *batch)
 /*
  * kprobe_optimizer_retry_near() - Reconsider sites that another one, @site, may have blocked
  *
- * It is no longer armed; or it is being freed, and with it all that its jump needed besides the
- * text that it displaced. kprobe_mutex is held.
+ * It is no longer armed; or what its jump needed besides the displaced text is free. kprobe_mutex is
+ * held.
  */
 void kprobe_optimizer_retry_near(const struct kprobe_site *site)
 {

@@ -16,7 +16,7 @@
 /*
  * Return @arg + SUM, if that is less than 256. The padding is the only one in reach of the
  * four instructions after it: a branch leads to the NOPs before. Each of these instructions
- * has a branch target in the five bytes from there on.
+ * has a branch target in the five bytes from there on, and so has the first branch after them.
  */
 u64 kprobes_test_relayed_function(u64 arg);
 
@@ -38,7 +38,8 @@ KPT_ASM_FUNCTION(kprobes_test_relayed_function,
 		 "4: add $8, %al\n"
 		 "5: cmp %al, %al\n"
 		 "jne 2b\n"
-		 "jne 3b\n"
+		 "8: jne 3b\n"
+		 "jne 8b\n"
 		 "jne 4b\n"
 		 "jne 5b\n"
 		 "jne 6b\n"
@@ -87,14 +88,18 @@ static void expect_relay(struct kunit *test, const struct kprobe *kp, int offset
 	KUNIT_EXPECT_EQ(test, padding()[offset], JMP32_INSN_OPCODE);
 }
 
-static void __nocfi expect_call(struct kunit *test, const char *events)
+static void __nocfi expect_sum(struct kunit *test, u64 (*function)(u64 arg), u64 sum,
+			       const char *events)
 {
-	u64 (*function)(u64 arg) = kprobes_test_relayed_function;
-
 	OPTIMIZER_HIDE_VAR(function);
 	kpt_clear_journal();
-	KUNIT_EXPECT_EQ(test, function(0), SUM);
+	KUNIT_EXPECT_EQ(test, function(0), sum);
 	KUNIT_EXPECT_STREQ(test, kpt_journal, events);
+}
+
+static void expect_call(struct kunit *test, const char *events)
+{
+	expect_sum(test, kprobes_test_relayed_function, SUM, events);
 }
 
 static bool is_padding_restored(unsigned int start, unsigned int size)
@@ -160,6 +165,70 @@ static void relay_is_made_anew_for_post_handler(struct kunit *test)
 	unregister_kprobe(a);
 	unregister_kprobe(b);
 	expect_padding_is_restored(test, 0, PADDING);
+}
+
+/* A conditional branch gets no jump if it has a post handler. */
+static void padding_of_a_lost_jump_is_used(struct kunit *test)
+{
+	struct kprobe *a = probe_at('a', RELAYED_AT(RELAYED + 1));
+	struct kprobe *e = kpt_post_probe('e', "kprobes_test_relayed_function");
+
+	e->offset = a->offset;
+	ASSERT_REGISTERED(test, a);
+	expect_relay(test, a, PADDING - JMP32_INSN_SIZE);
+	for (unsigned int i = 1; i < RELAYS; i++) {
+		ASSERT_REGISTERED(test, relayed_probe(i));
+		expect_relay(test, relayed_probe(i), PADDING - (i + 1) * JMP32_INSN_SIZE);
+	}
+	ASSERT_REGISTERED(test, relayed_probe(RELAYS));
+	KUNIT_EXPECT_FALSE(test, kpt_becomes_optimized(relayed_probe(RELAYS)));
+	expect_call(test, "bcda");
+
+	ASSERT_REGISTERED(test, e);
+	expect_relay(test, relayed_probe(RELAYS), PADDING - JMP32_INSN_SIZE);
+	KUNIT_EXPECT_FALSE(test, kpt_becomes_optimized(a));
+	expect_call(test, "bcdeaE");
+}
+
+/*
+ * Return @arg + LABELLED_SUM, if that is less than 256. While the key is on, a jump is in front
+ * of NOPs, which seem to be padding. They are in reach of the instruction after them, in whose
+ * five bytes a branch ends.
+ */
+u64 kprobes_test_labelled(u64 arg);
+
+KPT_ASM_FUNCTION(kprobes_test_labelled,
+		 TAKE_ARG
+		 ".rept " __stringify(FAR_AWAY) "\n add $1, %al\n .endr\n"
+		 JUMP_LABEL("6f")
+		 ".byte " __stringify(BYTES_NOP5) "\n"
+		 "add $1, %al\n"
+		 "1: add $2, %al\n"
+		 "cmp %al, %al\n"
+		 "jne 1b\n"
+		 ".rept " __stringify(FAR_AWAY) "\n add $1, %al\n .endr\n"
+		 "6: " RETURN);
+
+#define LABELLED_SUM	(2 * FAR_AWAY + 3)
+#define LABELLED_AT	(ENDBR_SIZE + TAKE_ARG_SIZE + 2 * FAR_AWAY + 2 * JMP32_INSN_SIZE)
+
+static void disable_flipped_key(void *unused)
+{
+	static_branch_disable(&kprobes_test_flipped_key);
+}
+
+/* Execution reaches what is after a jump label when that is a NOP again. */
+static void nops_after_jump_label_are_not_used(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', "kprobes_test_labelled");
+
+	a->offset = LABELLED_AT;
+	static_branch_enable(&kprobes_test_flipped_key);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, disable_flipped_key, NULL), 0);
+	ASSERT_REGISTERED(test, a);
+	KUNIT_EXPECT_FALSE(test, kpt_becomes_optimized(a));
+	kunit_release_action(test, disable_flipped_key, NULL);
+	expect_sum(test, kprobes_test_labelled, LABELLED_SUM, "a");
 }
 
 static void relay_is_not_probed(struct kunit *test)
@@ -399,6 +468,8 @@ static struct kunit_case optprobes_x86_relays_cases[] = {
 #endif
 	KUNIT_CASE(relays_fill_the_padding),
 	KUNIT_CASE(relay_is_made_anew_for_post_handler),
+	KUNIT_CASE(padding_of_a_lost_jump_is_used),
+	KUNIT_CASE(nops_after_jump_label_are_not_used),
 	KUNIT_CASE(relay_is_not_probed),
 	KUNIT_CASE(probed_padding_is_not_used),
 	KUNIT_CASE(first_int3_is_not_used),
