@@ -36,6 +36,7 @@ typedef int (*kretprobe_handler_t)(struct kretprobe_instance *ri, struct pt_regs
  * @chosen:	What @maxactive was set to by registration, or 0. As long as it is the same,
  *		another registration finds that there was none.
  * @old_nmissed: What @nmissed was before registration, to be restored if that fails.
+ * @old_maxactive: The same for @maxactive.
  */
 struct kretprobe {
 	struct kprobe kp;
@@ -52,6 +53,7 @@ struct kretprobe {
 #endif
 	int chosen;
 	int old_nmissed;
+	int old_maxactive;
 };
 
 #define KRETPROBE_MAX_DATA_SIZE	4096

@@ -48,6 +48,7 @@ static int kretprobe_prepare(struct kprobe *p, struct kprobe_address *where)
 
 	if (rp->data_size > KRETPROBE_MAX_DATA_SIZE)
 		return kprobe_refuse(where, -E2BIG, "data_size is too large");
+	rp->old_maxactive = rp->maxactive;
 	err = kretprobe_check(p, where) ?: kretprobe_pool_create(rp);
 	if (err)
 		return err;
@@ -74,8 +75,12 @@ static void kretprobes_stop(struct kprobe **kps, int num)
 static void kretprobes_undo(struct kprobe **kps, int num)
 {
 	kretprobes_stop(kps, num);
-	for (int i = 0; i < num; i++)
-		kretprobe_of(kps[i])->nmissed = kretprobe_of(kps[i])->old_nmissed;
+	for (int i = 0; i < num; i++) {
+		struct kretprobe *rp = kretprobe_of(kps[i]);
+
+		rp->nmissed = rp->old_nmissed;
+		rp->maxactive = rp->old_maxactive;
+	}
 }
 
 static const struct kprobe_kind kretprobe_kind = {

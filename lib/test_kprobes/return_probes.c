@@ -179,10 +179,7 @@ void kpt_expect_return_untouched(struct kunit *test, struct kretprobe *rp,
 				 const struct kretprobe *given, int line)
 {
 	kpt_expect_untouched(test, &rp->kp, &given->kp, line);
-	if (given->maxactive <= 0) {
-		rp->maxactive = given->maxactive;
-		rp->chosen = given->chosen;
-	}
+	rp->chosen = given->chosen;
 	KUNIT_EXPECT_EQ_MSG(test, rp->nmissed, given->nmissed, "at line %d", line);
 	KUNIT_EXPECT_TRUE_MSG(test, rp->handler == given->handler, "at line %d", line);
 	KUNIT_EXPECT_TRUE_MSG(test, rp->entry_handler == given->entry_handler, "at line %d",
