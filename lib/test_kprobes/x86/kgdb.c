@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Breakpoints of the kernel's debugger in text that is to be probed. */
+#include "../../../kernel/kprobes/internal.h"
+
 #include <linux/cleanup.h>
 #include <linux/delay.h>
 #include <linux/ftrace.h>
 #include <linux/kdebug.h>
 #include <linux/kprobes_site.h>
+#include <linux/kprobes_tables.h>
+#include <linux/mutex.h>
 #include <linux/notifier.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
@@ -19,13 +23,14 @@
 #include "jump_code.h"
 #include "jump_snippets.h"
 
-/* Return @arg + 3. A jump at its first instruction displaces the next one. */
+/* Return @arg + 3. A jump at its first instruction, of any size, displaces the next one. */
 u64 kprobes_test_debugged(u64 arg);
 
 KPT_ASM_FUNCTION(kprobes_test_debugged,
+		 "push " BX "\n"
 		 TAKE_ARG
-		 "add $1, %al\n"
-		 "add $2, %al\n"
+		 "add $3, %al\n"
+		 "pop " BX "\n"
 		 RETURN);
 
 static const struct place debugged = {
@@ -33,8 +38,8 @@ static const struct place debugged = {
 };
 
 #define FIRST_OFFSET	ENDBR_SIZE
-#define SECOND_OFFSET	(FIRST_OFFSET + TAKE_ARG_SIZE)
-#define THIRD_OFFSET	(SECOND_OFFSET + 2)
+#define SECOND_OFFSET	(FIRST_OFFSET + 1)
+#define THIRD_OFFSET	(SECOND_OFFSET + TAKE_ARG_SIZE)
 
 static u8 *second_insn(void)
 {
@@ -79,6 +84,12 @@ static void breakpoint_is_not_probed(struct kunit *test)
 	ASSERT_REGISTERED(test, a);
 	ASSERT_REGISTERED(test, b);
 	EXPECT_CALL(test, &debugged, "ab");
+
+	/* As long as they are there, their instructions are known in spite of a breakpoint. */
+	unregister_kprobe(a);
+	unregister_kprobe(b);
+	kpt_wait_until_site_is_freed(test, a);
+	kpt_wait_until_site_is_freed(test, b);
 }
 
 /* The breakpoint in the displaced text is left alone; there is a jump once it is removed. */
@@ -120,6 +131,46 @@ static void breakpoint_set_meanwhile_is_not_displaced(struct kunit *test)
 	set_breakpoint(test, second_insn());
 	wait_for_kprobe_optimizer();
 	expect_jump_after_breakpoint(test, a);
+}
+
+/* Return @arg + 3, by a branch to the third instruction. It comes right after the return. */
+u64 kprobes_test_hidden(u64 arg);
+
+KPT_ASM_FUNCTION(kprobes_test_hidden,
+		 TAKE_ARG
+		 "cmp %al, %al\n"
+		 "je 2f\n"
+		 "add $1, %al\n"
+		 "1: add $2, %al\n"
+		 "add $1, %al\n"
+		 RETURN
+		 "2: jmp 1b\n");
+
+static const struct place hidden = {
+	"kprobes_test_hidden", kprobes_test_hidden, kprobes_test_hidden, ARG + 3
+};
+
+#define JUMPED_OVER	(ENDBR_SIZE + TAKE_ARG_SIZE + 2 + JMP8_INSN_SIZE)
+#define HIDDEN		(JUMPED_OVER + 3 * 2 + RET_INSN_SIZE)
+
+/* Where it leads is not known until the breakpoint is gone. */
+static void branch_hidden_by_breakpoint_is_found(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', hidden.symbol);
+	u8 *branch = (u8 *)(kpt_address(kprobes_test_hidden) + HIDDEN);
+
+	KUNIT_ASSERT_EQ(test, *branch, JMP8_INSN_OPCODE);
+	wait_for_kprobe_optimizer();
+	scoped_guard(mutex, &kprobe_mutex)
+		arch_forget_text(kprobe_known_text((unsigned long)branch));
+	set_breakpoint(test, branch);
+	a->offset = JUMPED_OVER;
+	ASSERT_REGISTERED(test, a);
+	msleep(500);
+	wait_for_kprobe_optimizer();
+	KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
+	kunit_release_action(test, remove_breakpoint, branch);
+	EXPECT_CALL(test, &hidden, "");
 }
 
 #ifdef CONFIG_KPROBES_ON_FTRACE
@@ -176,6 +227,7 @@ static struct kunit_case optprobes_x86_kgdb_cases[] = {
 	KUNIT_CASE(breakpoint_is_not_probed),
 	KUNIT_CASE_SLOW(breakpoint_is_not_displaced),
 	KUNIT_CASE_SLOW(breakpoint_set_meanwhile_is_not_displaced),
+	KUNIT_CASE(branch_hidden_by_breakpoint_is_found),
 	{ }
 };
 

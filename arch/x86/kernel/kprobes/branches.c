@@ -297,6 +297,9 @@ static int text_index_learn_code(struct text_index *index)
 		read = kprobe_read_text(code, start, len);
 	if (read != len)
 		return -EFAULT;
+	/* A breakpoint of kgdb may hide a branch. */
+	if (kgdb_has_break_in(start, start + len))
+		return -EAGAIN;
 
 	for (; index->next < end && (next <= start + len || index->next == start);
 	     next = text_symbol_end(index, next)) {

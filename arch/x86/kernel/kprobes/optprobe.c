@@ -228,15 +228,16 @@ int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *p)
 	struct arch_optimized_insn made = {
 		.unpadded	= op->optinsn.unpadded,
 	};
+	unsigned long addr = (unsigned long)p->addr;
 	int size, err;
 
 	lockdep_assert_held(&text_mutex);
 	if (cpu_feature_enabled(X86_FEATURE_XENPV))
 		return -EOPNOTSUPP;
-	size = detour_choose_jump(&made, (unsigned long)p->addr);
+	size = detour_choose_jump(&made, addr);
 	op->optinsn.unpadded = made.unpadded;
 	if (size < 0)
-		return size;
+		return kgdb_has_break_in(addr, addr + MAX_OPTIMIZED_LENGTH) ? -EAGAIN : size;
 	made.size = size;
 	err = kprobe_detour_make(&made, site_of(p));
 	if (err)
@@ -254,7 +255,9 @@ int arch_prepared_optinsn(struct arch_optimized_insn *optinsn)
 
 int arch_check_optimized_kprobe(struct optimized_kprobe *op)
 {
-	return has_kgdb_breakpoint((unsigned long)op->kp.addr, op->optinsn.size) ? -EAGAIN : 0;
+	unsigned long addr = (unsigned long)op->kp.addr;
+
+	return kgdb_has_break_in(addr, addr + op->optinsn.size) ? -EAGAIN : 0;
 }
 
 int arch_within_optimized_kprobe(struct optimized_kprobe *op, kprobe_opcode_t *addr)

@@ -120,7 +120,7 @@ unsigned int kprobe_read_text(u8 *buf, unsigned long addr, unsigned int len)
 /* Decode the instruction at @addr, from a copy of @len bytes. */
 static int decode_copy(struct insn *insn, const u8 *code, unsigned int len, unsigned long addr)
 {
-	if (!len || (code[0] == INT3_INSN_OPCODE && has_kgdb_breakpoint(addr, INT3_INSN_SIZE)))
+	if (!len || (code[0] == INT3_INSN_OPCODE && kgdb_has_break_in(addr, addr + 1)))
 		return -EILSEQ;
 	return insn_decode(insn, code, len, INSN_MODE_KERN) ? -EILSEQ : 0;
 }

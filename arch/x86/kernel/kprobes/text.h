@@ -14,22 +14,6 @@
 /* An instruction, and after STI the bytes that is_sti_shadow_needed() decodes. */
 #define ORIGINAL_CODE_SIZE	(MAX_INSN_SIZE + 3)
 
-#ifdef CONFIG_KGDB
-/* True if kgdb has a breakpoint on one of @size bytes from @addr on. */
-static inline bool has_kgdb_breakpoint(unsigned long addr, unsigned int size)
-{
-	while (size--)
-		if (kgdb_has_hit_break(addr + size))
-			return true;
-	return false;
-}
-#else
-static inline bool has_kgdb_breakpoint(unsigned long addr, unsigned int size)
-{
-	return false;
-}
-#endif
-
 int kprobe_decode_insn(struct insn *insn, u8 *code, unsigned long addr);
 unsigned int kprobe_read_text(u8 *buf, unsigned long addr, unsigned int len);
 void kprobe_write_text(void *addr, const void *code, unsigned int len, unsigned int old_len);
