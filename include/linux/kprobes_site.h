@@ -78,13 +78,10 @@ struct kprobe_site {
 		struct {
 			u8 before_symbol_name[offsetof(struct kprobe, symbol_name)];
 			/*
-			 * The ftrace_ops with which the site is armed, or NULL. It does not change
-			 * while the site is armed, and only its calls are hits. A hit reads it by
-			 * a plain access that may race with its WRITE_ONCE(): the compiler
-			 * compares it in memory, and a marked access would cost an instruction.
-			 * It is one word, read once, so the access cannot tear or be repeated. A
-			 * hit that sees the old value comes before the change, for all that its
-			 * CPU knows.
+			 * The ftrace_ops with which the site is armed, which does not change
+			 * meanwhile, and whose calls alone are hits; or NULL. A hit reads it by a
+			 * plain access: a marked one would cost an instruction. It is one word,
+			 * read once, and a hit that sees the old value comes before the change.
 			 */
 			struct ftrace_ops *ops;
 			/*

@@ -30,9 +30,8 @@ static bool all_enabled = true;
  * A back end may read the site's post handler and call it later, so it is never cleared: it
  * does nothing when no probe has a post handler.
  *
- * A hit on another CPU reads @called without a lock and follows it to a probe that may just
- * have been linked, or asks the site for its post handler. list_add_rcu() does not order that,
- * only what is before it. A hit sees the other fields in any order.
+ * A hit on another CPU follows @called to a probe that may just have been linked, or asks the
+ * site for its post handler: list_add_rcu() does not order that. It sees the rest in any order.
  */
 static bool __kprobes site_update(struct kprobe_site *site)
 {

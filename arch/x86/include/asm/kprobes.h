@@ -150,11 +150,9 @@ void arch_remove_kprobe(struct kprobe *p);
  */
 static __always_inline unsigned long kprobe_ftrace_sp(const struct pt_regs *regs)
 {
-	unsigned long frame = IS_ENABLED(CONFIG_FRAME_POINTER) ? 5 * sizeof(long) : 0;
-
 	if (IS_ENABLED(CONFIG_X86_32))
 		return regs->sp;
-	return (unsigned long)(regs + 1) + frame + 2 * sizeof(long);
+	return (unsigned long)((long *)(regs + 1) + (IS_ENABLED(CONFIG_FRAME_POINTER) ? 7 : 2));
 }
 
 /* The same at a function's entry. ftrace_caller saves neither flags nor cs. */

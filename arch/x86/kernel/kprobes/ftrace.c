@@ -65,9 +65,8 @@ noinstr void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
 	/*
-	 * arch_ftrace_get_regs() without its check. The registers are complete, unless a
-	 * task was preempted in ftrace_caller() while this ops became the only one: then
-	 * only arguments are there, and on i386 nothing is. See also kprobe_entry_sp().
+	 * arch_ftrace_get_regs() without its check: if a task was preempted in ftrace_caller()
+	 * while this ops became the only one, only arguments are there; on i386 nothing is.
 	 */
 	struct pt_regs *regs = (struct pt_regs *)fregs;
 	struct kprobe *kp;

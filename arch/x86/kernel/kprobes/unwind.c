@@ -107,13 +107,6 @@ static bool body_unwind(const struct detour_body *body, unsigned long *ip, unsig
 	return true;
 }
 
-/* True if a detour has saved @regs and no handler has changed the path. */
-static bool is_hit_of_detour(const struct pt_regs *regs, unsigned long hit)
-{
-	return READ_ONCE_NOCHECK(regs->csx) >> 16 == DETOUR_MARK &&
-	       get_kprobe((void *)hit);
-}
-
 /*
  * kprobe_unwind_ip() - Find the address whose unwind data describes the stack
  *
@@ -138,7 +131,8 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 		/* The stack may be that of a task that runs now. */
 		hit = READ_ONCE_NOCHECK(regs->ip) - INT3_INSN_SIZE;
 		kp = site_of_hit(regs);
-		if (kp ? hit == (unsigned long)kp->addr : is_hit_of_detour(regs, hit))
+		if (kp ? hit == (unsigned long)kp->addr :
+			 READ_ONCE_NOCHECK(regs->csx) >> 16 == DETOUR_MARK && get_kprobe((void *)hit))
 			return hit;
 		/* It may also be any word of a stack that changes. */
 		kp = is_kernel_text(ip) || is_module_text_address(ip) ? kprobe_relay_owner(ip) :
