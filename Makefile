@@ -22,7 +22,6 @@ help:
 	@echo 'make kselftest     our selftests as the kernel installs and runs them, on both: 15 minutes'
 	@echo 'make kunit         our KUnit tests by kunit.py: 10 minutes, the first time'
 	@echo 'make bench         both measured, side by side: 10 minutes'
-	@echo 'make profile       which instructions each kind of hit consists of: a minute; KIND=mov: one by one'
 	@echo 'make bench-debian  the kernel of Debian 13, its -rt- kernel and ours in its configuration'
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make torture       probes under load for MINUTES=60; DEBUG=1: with sanitizers'
@@ -91,9 +90,6 @@ kunit: tree
 bench: PACKAGES = --plots
 bench: reference
 	@dev/measure/bench
-
-profile: build
-	@dev/measure/profile $(KIND:%=--list %)
 
 # Only the modules of LSMOD=, if it is given; without debug information.
 deb: PACKAGES = --debian
@@ -226,6 +222,6 @@ series-check: series
 clean:
 	rm -rf build
 
-.PHONY: help packages tree build run reference ftrace kselftest kunit bench profile deb disks tools
+.PHONY: help packages tree build run reference ftrace kselftest kunit bench deb disks tools
 .PHONY: bench-debian shell test test-i386 harness-test lint hitpath coverage evidence transcript
 .PHONY: torture smp sweep copies mutants kcsan ibt modes configs cross series series-check clean
