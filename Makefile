@@ -22,7 +22,6 @@ help:
 	@echo 'make kselftest     our selftests as the kernel installs and runs them, on both: 15 minutes'
 	@echo 'make kunit         our KUnit tests by kunit.py: 10 minutes, the first time'
 	@echo 'make bench         both measured, side by side: 10 minutes'
-	@echo 'make bench-debian  the kernel of Debian 13, its -rt- kernel and ours in its configuration'
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make torture       probes under load for MINUTES=60; DEBUG=1: with sanitizers'
 	@echo 'make smp           CPUs that run at the same time: load, KUnit, torture for MINUTES=5, on 2 and 4'
@@ -109,10 +108,6 @@ disks: tree
 tools: disks
 	@dev/check/compare --reference stock --ours debian-disk tools \
 		--disk --memory 8G --usual 1800
-
-bench-debian: disks
-	@dev/kernel/disk stock-rt debian-disk
-	@dev/measure/bench --debian
 
 shell: build
 	@dev/kernel/boot shell
@@ -223,5 +218,5 @@ clean:
 	rm -rf build
 
 .PHONY: help packages tree build run reference ftrace kselftest kunit bench deb disks tools
-.PHONY: bench-debian shell test test-i386 harness-test lint hitpath coverage evidence transcript
+.PHONY: shell test test-i386 harness-test lint hitpath coverage evidence transcript
 .PHONY: torture smp sweep copies mutants kcsan ibt modes configs cross series series-check clean

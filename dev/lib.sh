@@ -70,11 +70,6 @@ set_kernel() {	# NAME
 	esac
 }
 
-# Copy the modules of the selftests, to be built out of a tree. Files that are the same stay.
-copy_modules() {	# DIRECTORY
-	rsync -rc "$repo/tools/testing/selftests/kprobes/test_modules/" "$1"
-}
-
 # Run make for $obj. LOCALVERSION: not the git revision of the repository around the tree.
 # With ccache the debug information may name the directory of another clone.
 kernel_make() {	# WORD...
