@@ -9,9 +9,8 @@ each skip and each expected failure (SKIP, XFAIL, TODO) that dev/guest/expected 
 not list for that boot, and each that it lists and that is missing. Exit status: 0 when
 at least one test passed and none failed, else 1.
 """
-# Why not tools/testing/kunit/kunit_parser.py: in 6.12 it does not return when a plan
-# stands after the results, as selftests in shell print it; it counts an XFAIL as failed,
-# discards the reason of a SKIP, and ignores nested results without a header line.
+# Why not tools/testing/kunit/kunit_parser.py: in 6.12 it does not return when a plan stands after the
+# results, as in selftests, counts an XFAIL as failed, and discards the reason of a SKIP.
 import re
 import sys
 from collections import Counter
