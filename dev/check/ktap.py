@@ -1,22 +1,16 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Count KTAP results: show what failed and why, then "N passed, N failed, N skipped".
+"""Count KTAP results: what failed and why, then "N passed, N failed, N skipped".
 
 Only leaves count: the result line that closes a nested test counts only when it
 is "not ok" and none of its parts is, or when it has no parts. A plan (1..N) with
-another number of results and a "Bail out!" count as failures. With --boot, so does
-each skip and each expected failure (SKIP, XFAIL, TODO) that dev/guest/expected does
-not list for that boot, and each that it lists and that is missing. Exit status: 0 when
-at least one test passed and none failed, else 1.
+another number of results and a "Bail out!" count as failures. With the expectations of a boot, so
+does each skip and each expected failure (SKIP, XFAIL, TODO) that dev/guest/expected does not list
+for it, and each that it lists and that is missing.
 """
 # Why not tools/testing/kunit/kunit_parser.py: in 6.12 it does not return when a plan stands after the
 # results, as in selftests, counts an XFAIL as failed, and discards the reason of a SKIP.
 import re
-import sys
 from collections import Counter
-
-import expected
-from report import argument_parser
 
 RESULT = re.compile(r"( *)(not )?ok\b *(\d+)? *(?:- )?(.*?)(?: *(?<!\\)# *(SKIP|TODO|XFAIL)\b(.*))?$", re.I)
 PLAN = re.compile(r"( *)1\.\.(\d+)(?: *# *SKIP\b *(.*))?", re.I)
@@ -110,7 +104,7 @@ class Count:
         self.failures += [(f"skipped in each boot: {name}", []) for name in sorted(never & expectations.may_skip)]
 
     def show(self):
-        """Print the failures and the count; return the exit status."""
+        """Print the failures and the count; False if at least one test passed and none failed."""
         for name, notes in self.failures:
             print("not ok:", name)
             print("".join(f"    {note}\n" for note in notes), end="")
@@ -126,24 +120,3 @@ def below(name, nested):
     """A suite's name is not repeated: "kunit kprobes", "kprobes/test" is "kunit kprobes/test"."""
     first, slash, rest = nested.partition("/")
     return f"{name}/{rest if slash and name.split()[-1] == first else nested}"
-
-
-def main():
-    parser = argument_parser()
-    parser.add_argument("--boot", metavar="NAME", help="compare what is skipped with what is expected of this boot")
-    parser.add_argument("--expected", metavar="FILE", default=expected.FILE, help="default: dev/guest/expected")
-    parser.add_argument("file", nargs="*", help="KTAP files (default: standard input)")
-    args = parser.parse_args()
-    count = Count()
-    for name in args.file:
-        with open(name, errors="replace") as file:
-            count.read(file, name)
-    if not args.file:
-        count.read(sys.stdin, "standard input")
-    if args.boot:
-        count.compare(expected.Expected(args.expected, args.boot))
-    return count.show()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

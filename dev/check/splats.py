@@ -1,18 +1,16 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Find and print the kernel's error reports in a console log.
+"""Find the kernel's error reports in a console log.
 
-With --boot, each warning that dev/guest/expected lists for that boot must be there
-once: a block from "cut here" to "end trace" whose head, the lines up to and including
-the one with "WARNING:", matches. A line or warning that it allows in that boot (may-warn) is passed over.
+Each warning that dev/guest/expected lists for the boot must be there once: a block from
+"cut here" to "end trace" whose head, the lines up to and including the one with "WARNING:",
+matches. A line or warning that it allows in that boot (may-warn) is passed over.
 No other report can be expected.
 
-With --objects, a data race that KCSAN reports counts only if it is in our files: if in one
-of its stacks the innermost function is in an object of ours, not counting functions of the
-library (in an object of lib/ or of KCSAN) and of kprobe events, whose handlers we call: when
-they may run is ours to say. A line "kcsan:" has the number of these and of the others, which
-are races of the base, and names the latter.
-Exit status: 0 for a clean log, 1 otherwise.
+A data race that KCSAN reports counts only if it is in our files: if in one of its stacks the
+innermost function is in an object of ours, not counting functions of the library (in an object
+of lib/ or of KCSAN) and of kprobe events, whose handlers we call: when they may run is ours to
+say. A line "kcsan:" has the number of these and of the others, which are races of the base,
+and names the latter.
 """
 # Why not rcutorture's parse-console.sh and console-badness.sh: they cannot expect a warning, match
 # what programs print too, and miss reports whose first line has no BUG or WARNING.
@@ -21,9 +19,6 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-
-import expected
-from report import argument_parser
 
 SPLAT = re.compile("|".join((
     r"\bBUG\b", r"WARNING:", r"\bOops\b", r"Kernel panic", r"Call Trace:", r"cut here",
@@ -64,7 +59,7 @@ def functions(directory, patterns):
     """The names of the functions in these objects."""
     objects = [file for pattern in patterns for file in Path(directory).glob(pattern)]
     if not objects:
-        sys.exit(f"splats: no objects in {directory}")
+        sys.exit(f"no objects in {directory}")
     symbols = subprocess.run(["nm", *objects], capture_output=True, text=True).stdout
     return {line.split()[2] for line in symbols.split("\n") if re.search(r" [tTwW] ", line)}
 
@@ -113,12 +108,13 @@ def is_expected(block, wanted, repeated):
     return any(regex.search(head) for regex in repeated)
 
 
-def judge(console, expectations, objects=None):
-    """Print the reports in the lines of a console that nobody expects; True if there are some."""
+def judge(console, expectations, objects):
+    """Print the reports in the lines of a console that nobody expects; True if there are some.
+    objects is the build directory of the kernel."""
     wanted = expectations.warnings
     blocks = splats(expectations.without_allowed(kernel_lines(console)))
     # One that is cut short counts.
-    races = [block for block in blocks if objects and block[0].startswith(RACE) and RACE_LAST in block[-1]]
+    races = [block for block in blocks if block[0].startswith(RACE) and RACE_LAST in block[-1]]
     if races:
         ours = functions(objects, OURS)
         library = functions(objects, LIBRARY) - ours
@@ -131,18 +127,3 @@ def judge(console, expectations, objects=None):
     bad += [[f"expected, but missing: warning {regex.pattern}"] for regex in wanted]
     print("".join("\n".join(block) + "\n\n" for block in bad), end="")
     return bool(bad)
-
-
-def main():
-    parser = argument_parser()
-    parser.add_argument("--boot", metavar="NAME", default="", help="the boot that wrote the log")
-    parser.add_argument("--expected", metavar="FILE", default=expected.FILE, help="default: dev/guest/expected")
-    parser.add_argument("--objects", metavar="DIR", help="the build directory of the kernel that wrote the log")
-    parser.add_argument("log")
-    args = parser.parse_args()
-    with open(args.log, errors="replace") as log:
-        return judge(log, expected.Expected(args.expected, args.boot), args.objects)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
