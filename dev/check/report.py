@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the checks share: where all is, load a program of dev/, run others, print results as KTAP."""
-import argparse
 import re
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tree"))
-from overlay import BASE, BUILD, DEFAULT, REPO
+from overlay import BASE, BUILD, DEFAULT, REPO, argument_parser
 
 # A line of a list; optional: it need not match anything.
 Rule = namedtuple("Rule", "where optional regex reason")
@@ -47,12 +46,6 @@ def read_rules(file):
 def lines_of(file):
     """The lines that a guest has written to a file; the last one is what stands after the last line feed."""
     return file.read_text(errors="replace").replace("\r", "").replace("\0", "").split("\n") if file.exists() else []
-
-
-def argument_parser():
-    """A parser of the program's arguments; its help is the docstring."""
-    return argparse.ArgumentParser(description=sys.modules["__main__"].__doc__,
-                                   formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def fail(text):

@@ -3,9 +3,11 @@
 
 repo is the root of the repository; paths are relative to that of the kernel.
 """
+import argparse
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -19,6 +21,12 @@ JUNK = re.compile(r"^\.(?!(gitignore|kunitconfig)$)|(~|\.orig|\.rej|\.pyc)$")
 
 class Refusal(Exception):
     """A request that cannot be met; the text has the reason and the remedy."""
+
+
+def argument_parser():
+    """A parser of the program's arguments; its help is the docstring."""
+    return argparse.ArgumentParser(description=sys.modules["__main__"].__doc__,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def files(repo):
