@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The expected skips, failures and kernel warnings of each boot.
 
-The file has sections "[BOOT...]" for the boots of these names (build/log/BOOT.*; with the
-wildcards of fnmatch), or "[BASE/BOOT...]" for those of one kernel, each with one expectation a
-line:
+The file has sections "[BOOT...]" for the boots of these names, with the wildcards of fnmatch, or
+"[BASE/BOOT...]" for those of one kernel, each with one expectation a line:
 
     skip NAME # REASON      the test is skipped
     skip * # REASON         tests are skipped, with exactly this reason
