@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Run a script of dev/guest on the reference kernel and on ours.
 
-The reference's verdict of a RUN of KEPT is kept in test-reports/reference, or the directory
-$BASE of that, below a hash of what it depends on: base, configuration, compiler, emulator,
-the test's sources and options. While that is the same, the reference is not booted.
-As a program: succeed if the verdicts of all these RUNs are kept.
+The reference's verdict of a RUN of KEPT is kept in test-reports/reference, or the directory $BASE of
+that, below a hash of base, configuration, compiler, emulator, the test's sources and options. While
+that is the same, the reference is not booted. As a program: succeed if all these RUNs are kept.
 """
 import subprocess
 import sys

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Measure the time to open a perf event for each of many probes, and to close them.
- *
- * usage: perf-events TYPE <FILE
- *
- * TYPE is the number of the PMU "kprobe". FILE has an address on each line. Prints lines
- * "NAME NANOSECONDS".
+ * Measure the time to open a perf event of the PMU TYPE, that of kprobes, at each address of standard
+ * input, and to close them: perf-events TYPE <FILE. Prints lines "NAME NANOSECONDS".
  */
 #include <err.h>
 #include <linux/perf_event.h>
