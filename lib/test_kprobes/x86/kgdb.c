@@ -173,6 +173,44 @@ static void branch_hidden_by_breakpoint_is_found(struct kunit *test)
 	EXPECT_CALL(test, &hidden, "");
 }
 
+/* Return @arg + 3. There is room for a jump of two bytes only; after the return is padding. */
+u64 kprobes_test_narrow_debugged(u64 arg);
+
+KPT_ASM_FUNCTION(kprobes_test_narrow_debugged,
+		 TAKE_ARG
+		 "add $1, %al\n"
+		 "1: add $2, %al\n"
+		 "cmp %al, %al\n"
+		 "jne 1b\n"
+		 RETURN
+		 "int3\n"
+		 ".skip 16, 0x90\n");
+
+static const struct place narrow = {
+	"kprobes_test_narrow_debugged", kprobes_test_narrow_debugged,
+	kprobes_test_narrow_debugged, ARG + 3
+};
+
+/* Where the padding is that the jump needs is not known until the breakpoint is gone. */
+static void padding_behind_breakpoint_is_found(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', narrow.symbol), *b = debugged_probe('b', FIRST_OFFSET);
+	u8 *after = (u8 *)(kpt_address(kprobes_test_narrow_debugged) + ENDBR_SIZE +
+			   TAKE_ARG_SIZE + 2);
+
+	/* Once there is a jump, all branches are known. */
+	ASSERT_REGISTERED(test, b);
+	ASSERT_OPTIMIZED(test, b);
+	set_breakpoint(test, after);
+	a->offset = ENDBR_SIZE + TAKE_ARG_SIZE;
+	ASSERT_REGISTERED(test, a);
+	msleep(500);
+	KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
+	kunit_release_action(test, remove_breakpoint, after);
+	kpt_expect_optimized_on_retry(test, a);
+	EXPECT_CALL(test, &narrow, "a");
+}
+
 #ifdef CONFIG_KPROBES_ON_FTRACE
 static kprobe_opcode_t *traced_site;
 static unsigned int stops;
@@ -228,6 +266,7 @@ static struct kunit_case optprobes_x86_kgdb_cases[] = {
 	KUNIT_CASE_SLOW(breakpoint_is_not_displaced),
 	KUNIT_CASE_SLOW(breakpoint_set_meanwhile_is_not_displaced),
 	KUNIT_CASE(branch_hidden_by_breakpoint_is_found),
+	KUNIT_CASE_SLOW(padding_behind_breakpoint_is_found),
 	{ }
 };
 

@@ -290,6 +290,9 @@ static int text_index_learn_code(struct text_index *index)
 		return 0;
 	next = text_symbol_end(index, start);
 	len = min(end - start, max(text_used_size(start, next) + MAX_INSN_SIZE, LEARN_SIZE));
+	/* A breakpoint of kgdb may hide a branch, also one that is set meanwhile. */
+	if (kgdb_has_break_in(start, start + len))
+		return -EAGAIN;
 	code = kvmalloc(len, LEARN_GFP);
 	if (!code)
 		return -ENOMEM;

@@ -19,6 +19,7 @@
 #include <linux/minmax.h>
 #include <linux/ptrace.h>
 #include <linux/rcupdate.h>
+#include <linux/sizes.h>
 #include <linux/stddef.h>
 #include <linux/string.h>
 
@@ -191,6 +192,12 @@ static int read_displaced_text(u8 *code, unsigned long addr, unsigned int jump_s
 	return err ?: size;
 }
 
+/* True if a breakpoint of kgdb may have hidden instructions that were decoded for a jump. */
+static bool debugger_is_near(unsigned long addr)
+{
+	return kgdb_has_break_in(addr - SZ_16K, addr + SZ_16K);
+}
+
 /*
  * Choose the jump at @addr: one of five bytes, or one of two bytes to a relay, whose distance
  * is stored in @op->relay. Returns the number of bytes that it displaces, which are read
@@ -208,7 +215,7 @@ static int detour_choose_jump(struct arch_optimized_insn *op, unsigned long addr
 	short_size = op->unpadded ? -ERANGE : read_displaced_text(op->code, addr, JMP8_INSN_SIZE);
 	if (short_size > 0 && short_size + JMP32_INSN_SIZE <= sizeof(op->code)) {
 		place = kprobe_relay_find_place(addr, &padded);
-		op->unpadded = !padded;
+		op->unpadded = !padded && !debugger_is_near(addr);
 	}
 	if (!place)
 		return size;
@@ -228,16 +235,15 @@ int arch_prepare_optimized_kprobe(struct optimized_kprobe *op, struct kprobe *p)
 	struct arch_optimized_insn made = {
 		.unpadded	= op->optinsn.unpadded,
 	};
-	unsigned long addr = (unsigned long)p->addr;
 	int size, err;
 
 	lockdep_assert_held(&text_mutex);
 	if (cpu_feature_enabled(X86_FEATURE_XENPV))
 		return -EOPNOTSUPP;
-	size = detour_choose_jump(&made, addr);
+	size = detour_choose_jump(&made, (unsigned long)p->addr);
 	op->optinsn.unpadded = made.unpadded;
 	if (size < 0)
-		return kgdb_has_break_in(addr, addr + MAX_OPTIMIZED_LENGTH) ? -EAGAIN : size;
+		return debugger_is_near((unsigned long)p->addr) ? -EAGAIN : size;
 	made.size = size;
 	err = kprobe_detour_make(&made, site_of(p));
 	if (err)
