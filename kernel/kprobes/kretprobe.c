@@ -80,6 +80,8 @@ static void kretprobes_undo(struct kprobe **kps, int num)
 
 		rp->nmissed = rp->old_nmissed;
 		rp->maxactive = rp->old_maxactive;
+		if (rp->maxactive <= 0)
+			rp->chosen = 0;
 	}
 }
 
