@@ -206,7 +206,7 @@ static void missed_calls_do_not_repeat_work(struct kunit *test)
 	unsigned long began = jiffies;
 
 	if (IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK) ||
-	    kpt_initial_instances() > ARRAY_SIZE(kpt_sleepers))
+	    3 * kpt_initial_instances() > ARRAY_SIZE(kpt_sleepers))
 		kunit_skip(test, "the pool does not grow, or has too many instances already");
 	prepare_to_fail(test, "kretprobe_pool_work");
 	ASSERT_RETURN_PROBED(test, r);
@@ -218,7 +218,8 @@ static void missed_calls_do_not_repeat_work(struct kunit *test)
 	}
 	expect_work_ends(test);
 	KUNIT_EXPECT_EQ(test, r->nmissed, 100);
-	KUNIT_EXPECT_LE(test, end_to_fail(), 1 + (jiffies - began) / HZ);
+	/* The work begins early if it has another pool to release. */
+	KUNIT_EXPECT_LE(test, end_to_fail(), 3 + (jiffies - began) / HZ);
 	EXPECT_SLEEPERS_RETURN(test);
 	unregister_kretprobe(r);
 }
