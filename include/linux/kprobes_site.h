@@ -234,8 +234,7 @@ static __always_inline struct kprobe *kprobe_called(struct kprobe *site, bool ne
 /*
  * kprobe_has_post() - True if a hit that runs the instruction has a post handler to call
  *
- * Its owner may have set it after registration. The access is plain: the compiler compares the
- * word in memory, and a marked access would cost an instruction.
+ * Its owner may have set it after registration. A marked access would cost an instruction.
  */
 static __always_inline bool kprobe_has_post(struct kprobe *site, bool nested)
 {

@@ -93,8 +93,7 @@ static __always_inline struct kretprobe_instance *kretprobe_first(void *fp,
 /*
  * kretprobe_unlink() - Remove the instances up to @last from the task's list
  *
- * Until then a stack trace that meets the trampoline finds the return address in the
- * list.
+ * Until then a stack trace that meets the trampoline finds the return address in it.
  */
 static __always_inline void kretprobe_unlink(struct kretprobe_instance *last)
 {

@@ -231,10 +231,7 @@ static bool is_in_array(unsigned long addr, const void *array, size_t size)
 	return addr - (unsigned long)array < size;
 }
 
-/*
- * Thunks are of several kinds, some on pages of their own. No other jump leaves the
- * text.
- */
+/* Thunks are of several kinds, some on pages of their own. No other jump leaves the text. */
 static bool is_indirect_thunk(unsigned long addr)
 {
 	const size_t registers = IS_ENABLED(CONFIG_X86_64) ? 16 : 8;
@@ -300,7 +297,6 @@ static int text_index_learn_code(struct text_index *index)
 		read = kprobe_read_text(code, start, len);
 	if (read != len)
 		return -EFAULT;
-	/* A breakpoint of kgdb may hide a branch. */
 	if (kgdb_has_break_in(start, start + len))
 		return -EAGAIN;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Architecture hooks: preparing a probe, patching the text, executable memory, and the
- * blacklist
+ * Architecture hooks: preparing a probe, patching the text, executable memory, blacklist
  */
 #include <linux/array_size.h>
 #include <linux/bitfield.h>

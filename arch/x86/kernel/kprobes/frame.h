@@ -119,10 +119,7 @@
 	.endr
 .endm
 
-/*
- * Load the segments that handlers need. Code that calls a BIOS has others. This overwrites
- * eax.
- */
+/* Load the segments that handlers need; code that calls a BIOS has others. Overwrites eax. */
 .macro LOAD_SEGMENTS
 	movl	$__USER_DS, %eax
 	movl	%eax, %ds

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Probes on a function's ftrace site, whose instruction ftrace turns from a NOP into a
- * call
+ * Probes on a function's ftrace site, whose NOP ftrace turns into a call
  */
 #include <linux/ftrace.h>
 #include <linux/preempt.h>

@@ -103,10 +103,7 @@ static bool is_table_jump(const struct insn *insn)
 				     X86_REX_X(insn->rex_prefix.bytes[0])));
 }
 
-/*
- * True for jmp *table(,%reg,WORD): text_index_learn_data() finds the addresses in the
- * table.
- */
+/* True for jmp *table(,%reg,WORD): text_index_learn_data() finds the addresses in the table. */
 static bool is_absolute_table_jump(const struct insn *insn)
 {
 	const u8 sib = insn->sib.bytes[0];
