@@ -4,6 +4,7 @@
 case ${1-} in
 -h|--help) sed -n '3s/^# //p' "$0"; exit 0 ;;
 esac
+unset BASE
 dev=$(cd "$(dirname "$0")/.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
