@@ -350,7 +350,7 @@ void kprobe_unoptimize_around(struct list_head *batch)
 /*
  * kprobe_optimizer_retry_near() - Reconsider sites that another one, @site, may have blocked
  *
- * It is not armed, or what its jump needed besides the displaced text is free. kprobe_mutex is held.
+ * It is not armed, or what its jump needed besides its text is free. kprobe_mutex is held.
  */
 void kprobe_optimizer_retry_near(const struct kprobe_site *site)
 {

@@ -131,8 +131,9 @@ unsigned long kprobe_unwind_ip(unsigned long ip, const struct pt_regs *regs,
 		/* The stack may be that of a task that runs now. */
 		hit = READ_ONCE_NOCHECK(regs->ip) - INT3_INSN_SIZE;
 		kp = site_of_hit(regs);
-		if (kp ? hit == (unsigned long)kp->addr :
-			 READ_ONCE_NOCHECK(regs->csx) >> 16 == DETOUR_MARK && get_kprobe((void *)hit))
+		if (!kp && READ_ONCE_NOCHECK(regs->csx) >> 16 == DETOUR_MARK)
+			kp = get_kprobe((void *)hit);
+		if (kp && hit == (unsigned long)kp->addr)
 			return hit;
 		/* It may also be any word of a stack that changes. */
 		kp = is_kernel_text(ip) || is_module_text_address(ip) ? kprobe_relay_owner(ip) :
