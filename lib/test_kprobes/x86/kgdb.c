@@ -12,6 +12,7 @@
 #include <linux/notifier.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
+#include <linux/stringify.h>
 
 #include <asm/text-patching.h>
 
@@ -173,18 +174,28 @@ static void branch_hidden_by_breakpoint_is_found(struct kunit *test)
 	EXPECT_CALL(test, &hidden, "");
 }
 
-/* Return @arg + 3. There is room for a jump of two bytes only; after the return is padding. */
+/*
+ * Return @arg + 3. Between many additions, there is room for a jump of two bytes only. The
+ * padding after the last jump is the only one in reach.
+ */
 u64 kprobes_test_narrow_debugged(u64 arg);
+
+#define ADDITIONS	64
+#define ADD_256		".rept " __stringify(ADDITIONS) "\n add $4, %al\n .endr\n"
 
 KPT_ASM_FUNCTION(kprobes_test_narrow_debugged,
 		 TAKE_ARG
+		 ADD_256
 		 "add $1, %al\n"
 		 "1: add $2, %al\n"
 		 "cmp %al, %al\n"
 		 "jne 1b\n"
-		 RETURN
+		 "jmp 2f\n"
 		 "int3\n"
-		 ".skip 16, 0x90\n");
+		 ".skip 16, 0x90\n"
+		 "2:\n"
+		 ADD_256
+		 RETURN);
 
 static const struct place narrow = {
 	"kprobes_test_narrow_debugged", kprobes_test_narrow_debugged,
@@ -195,14 +206,14 @@ static const struct place narrow = {
 static void padding_behind_breakpoint_is_found(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', narrow.symbol), *b = debugged_probe('b', FIRST_OFFSET);
-	u8 *after = (u8 *)(kpt_address(kprobes_test_narrow_debugged) + ENDBR_SIZE +
-			   TAKE_ARG_SIZE + 2);
+	unsigned int offset = ENDBR_SIZE + TAKE_ARG_SIZE + 2 * ADDITIONS;
+	u8 *after = (u8 *)(kpt_address(kprobes_test_narrow_debugged) + offset + 2);
 
 	/* Once there is a jump, all branches are known. */
 	ASSERT_REGISTERED(test, b);
 	ASSERT_OPTIMIZED(test, b);
 	set_breakpoint(test, after);
-	a->offset = ENDBR_SIZE + TAKE_ARG_SIZE;
+	a->offset = offset;
 	ASSERT_REGISTERED(test, a);
 	msleep(500);
 	KUNIT_EXPECT_FALSE(test, kprobe_optimized(a));
