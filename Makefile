@@ -24,7 +24,7 @@ help:
 	@echo 'make bench         both measured, side by side: 10 minutes'
 	@echo 'make tree          the kernel tree only, in build/tree'
 	@echo 'make torture       probes under load for MINUTES=60; DEBUG=1: with sanitizers'
-	@echo 'make smp           CPUs that run at the same time: KUnit, torture for MINUTES=5, on 2 and 4'
+	@echo 'make smp           CPUs that run at the same time: KUnit, clients, torture for MINUTES=5, on 2 and 4'
 	@echo 'make sweep         all instructions of the kernel are probed (3 hours); SHARE=1/50: 5 minutes; ROUNDS=pre,suspend-jumps or kexec'
 	@echo 'make copies        slot, emulation and detour of each instruction, compared with it (7 minutes)'
 	@echo 'make mutants       do the tests notice one wrong line? 160 times: two hours; SEED=, NUMBER='
@@ -142,6 +142,9 @@ transcript: reference
 torture: minutes = $(or $(MINUTES),60)
 TORTURE = dev/kernel/boot --parallel --show --usual $$(($(minutes) * 60 + 120)) --append kp.minutes=$(minutes)
 
+# Leave the host alone meanwhile. If it stops a CPU of QEMU in the midst of a store, another one may
+# translate the text as it was, and execute for ever a breakpoint that memory no longer has: the
+# guest stands still then, with interrupts off.
 torture smp: PACKAGES = --qemu
 torture: build
 ifdef DEBUG
