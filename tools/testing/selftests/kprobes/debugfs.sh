@@ -106,10 +106,6 @@ check "the blacklist has no freed text" all_ranges_have_symbols "$output.blackli
 
 # enabled
 
-set_enabled() {	# VALUE
-	write_line "$1" $kprobes/enabled
-}
-
 enabled_is() {	# VALUE
 	[ "$(cat $kprobes/enabled)" = "$1" ]
 }

@@ -119,6 +119,11 @@ set_to() {	# TEXT FILE
 	echo "$1" | cat >"$2" && [ "$(cat "$2")" = "$1" ]
 }
 
+# The knob of all probes, which takes other words than it gives.
+set_enabled() {	# VALUE
+	write_line "$1" $kprobes/enabled
+}
+
 set_until_exit() {	# TEXT FILE
 	on_exit "echo $(cat "$2") >$2"
 	set_to "$1" "$2"

@@ -45,10 +45,6 @@ are_hit() {	# ENTERED RETURNED INSIDE
 	[ "$found" = "$*" ]
 }
 
-set_enabled() {	# VALUE
-	write_line "$1" $kprobes/enabled
-}
-
 plan 25
 check "an event at the entry" add_event "p:kprobes/entered $function"
 check "one at the return" add_event "r:kprobes/returned $function"
