@@ -100,6 +100,9 @@ def is_expected(block, wanted, repeated):
     if FIRST not in block[0] or LAST not in block[-1]:
         return False
     warning = next((i for i, line in enumerate(block) if line.startswith("WARNING:")), 0)
+    # Another CPU may have reported in its midst.
+    if any(SPLAT.search(line) and "Call Trace:" not in line for line in block[warning + 1:]):
+        return False
     head = "\n".join(block[:warning + 1])
     for regex in wanted:
         if regex.search(head):

@@ -14,6 +14,7 @@ part() {	# NAME COMMAND...: run it; its output becomes a nested test
 	name=$1
 	shift
 	echo "guest: $name" >/dev/kmsg
+	rm -f /tmp/status	# of a part that kills its shell there is none
 	{ "$@"; echo $? >/tmp/status; } | while IFS= read -r line; do
 		echo "    $line"
 	done >&3
