@@ -13,7 +13,7 @@ export BASE KERNEL_SRC ACCEL JOBS SEED
 
 help:
 	@echo 'make run           build the kernel, boot it, watch a probe at work'
-	@echo 'make test          all steps of dev/plan, on both kernels: 40 minutes'
+	@echo 'make test          all that CI runs, on both kernels: 40 minutes'
 	@echo 'make shell         a shell in the booted guest (Ctrl-A x leaves)'
 	@echo 'make build         the kernel, its modules and the initramfs, in build/obj/guest'
 	@echo 'make reference     the base with its own kprobes, in build/obj/reference'
@@ -128,7 +128,7 @@ lint: build
 hitpath: build
 	@dev/check/hitpath
 	@dev/kernel/build paths vmlinux
-	@dev/check/hitpath $(BUILD)/obj/paths/vmlinux
+	@dev/check/hitpath paths
 
 coverage: build
 	@dev/check/coverage
