@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh disable=SC2154 # sourced by perf and tools, after lib.sh
 # A call whose arguments, result and stack are known: rmdir() of the directory $full, which
-# is not empty. do_rmdir() calls vfs_rmdir(), which returns -39.
+# is not empty. $rmdir() calls vfs_rmdir(), which returns -39.
+find_rmdir
 full=$output.full
 said=$output.said
 mkdir -p "$full/x"

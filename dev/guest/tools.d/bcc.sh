@@ -44,15 +44,15 @@ observe() {	# TOOL [ARGUMENT...]
 observe trace-bpfcc 'vfs_rmdir "dentry %llx", arg3' 'r::vfs_rmdir "returned %d", retval'
 check "trace: the entries" said_thrice 'rmdir .* vfs_rmdir +dentry ff[0-9a-f]{14}$'
 check "trace: the returns with their value" said_thrice 'rmdir .* vfs_rmdir +returned -39'
-observe trace-bpfcc -K 'do_rmdir "dfd %d", arg1'
-check "trace: an argument" said "rmdir .* do_rmdir  *dfd -100"
+observe trace-bpfcc -K "$rmdir "'"dfd %d", arg1'
+check "trace: an argument" said "rmdir .* $rmdir  *dfd -100"
 check "trace: a kernel stack" said "__x64_sys_rmdir\+0x"
 observe funccount-bpfcc 'vfs_rmd*'
 check "funccount: calls are counted" said "vfs_rmdir +3$"
 observe argdist-bpfcc -c -C 'r::vfs_rmdir():int:$retval'
 check "argdist: values that were returned" said "^\s*3 +\\\$retval = -39$"
 observe stackcount-bpfcc -K vfs_rmdir
-check "stackcount: the stack" said_stack "Hit Ctrl-C" vfs_rmdir do_rmdir __x64_sys_rmdir
+check "stackcount: the stack" said_stack "Hit Ctrl-C" vfs_rmdir $rmdir __x64_sys_rmdir
 check "stackcount: how often" said "^ +3$"
 observe funclatency-bpfcc vfs_rmdir
 check "funclatency: the time of calls" said "count: 3$"

@@ -30,7 +30,7 @@ timed_calls() {
 
 inside=$(place_inside vfs_rmdir)
 trace 200 '
-	kprobe:do_rmdir /comm == "rmdir"/ {
+	kprobe:'"$rmdir"' /comm == "rmdir"/ {
 		printf("entry %s, %s, %d\n", func, comm, (int32)arg0);
 		printf("name %s\n", str(((struct filename *)arg1)->name));
 	}
@@ -46,19 +46,19 @@ trace 200 '
 		printf("return %s, %d\n", func, (int32)retval);
 		printf("stack of return%s\n", kstack(3));
 	}
-	kretprobe:do_rmdir /comm == "rmdir"/ {
-		printf("return of do_rmdir %d\n", (int32)retval);
+	kretprobe:'"$rmdir"' /comm == "rmdir"/ {
+		printf("outer return %d\n", (int32)retval);
 	}' -c "$call"
 check "bpftrace: a program with five probes" said "Attaching 5 probes"
-check "bpftrace: an entry, its function, its task, an argument" said "^entry do_rmdir, rmdir, -100$"
+check "bpftrace: an entry, its function, its task, an argument" said "^entry $rmdir, rmdir, -100$"
 check "bpftrace: a string that an argument leads to" said "^name $full$"
 check "bpftrace: a field of a structure" said "^dentry ${full##*/}$"
-check "bpftrace: the stack of an entry" said_stack "stack of entry" vfs_rmdir do_rmdir __x64_sys_rmdir
+check "bpftrace: the stack of an entry" said_stack "stack of entry" vfs_rmdir $rmdir __x64_sys_rmdir
 check "bpftrace: a hit inside the function" said "^inside vfs_rmdir$"
-check "bpftrace: its stack" said_stack "stack of inside" vfs_rmdir do_rmdir __x64_sys_rmdir
+check "bpftrace: its stack" said_stack "stack of inside" vfs_rmdir $rmdir __x64_sys_rmdir
 check "bpftrace: a return, its function and value" said "^return vfs_rmdir, -39$"
-check "bpftrace: the stack of a return" said_stack "stack of return" do_rmdir __x64_sys_rmdir
-check "bpftrace: another function's return" said "^return of do_rmdir -39$"
+check "bpftrace: the stack of a return" said_stack "stack of return" $rmdir __x64_sys_rmdir
+check "bpftrace: another function's return" said "^outer return -39$"
 
 trace 200 '
 	kprobe:vfs_rmdir /comm == "rmdir"/ { @calls = count(); @start[tid] = nsecs; }

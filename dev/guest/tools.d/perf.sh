@@ -49,9 +49,9 @@ check "perf: the return, with its value" said 'rmdir .*probe:returns__return: .*
 check "perf: each once" is "$(grep -c probe: "$said")" 3
 
 check "perf: hits are recorded with their stacks" record -g -e 'probe:*'
-check "perf: the stack of the probe" stack_is enters "vfs_rmdir do_rmdir"
-check "perf: the stack inside the function" stack_is inside "vfs_rmdir do_rmdir"
-check "perf: the stack of the return" stack_is returns__return "do_rmdir"
+check "perf: the stack of the probe" stack_is enters "vfs_rmdir $rmdir"
+check "perf: the stack inside the function" stack_is inside "vfs_rmdir $rmdir"
+check "perf: the stack of the return" stack_is returns__return "$rmdir"
 
 timeout 30 perf stat -x , -o "$output.stat" -e 'probe:enters,probe:inside,probe:returns__return' -a -- \
 	sh -c "$call; $call; $call" 2>/dev/null

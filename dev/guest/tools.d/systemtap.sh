@@ -6,7 +6,7 @@ tap() {	# PROGRAM
 }
 
 tap '
-	probe kernel.function("do_rmdir") {
+	probe kernel.function("'"$rmdir"'") {
 		if (execname() == "rmdir")
 			printf("entry %s %d %s\n", ppfunc(), $dfd, kernel_string($name->name))
 	}
@@ -20,15 +20,15 @@ tap '
 		if (execname() == "rmdir")
 			printf("return %d, dentry at entry %s\n", $return, d_name(@entry($dentry)))
 	}
-	probe kernel.function("do_rmdir").return.maxactive(100) {
+	probe kernel.function("'"$rmdir"'").return.maxactive(100) {
 		if (execname() == "rmdir")
-			printf("return of do_rmdir %d\n", $return)
+			printf("outer return %d\n", $return)
 	}'
-check "systemtap: an entry and its arguments" said "^entry do_rmdir -100 $full$"
+check "systemtap: an entry and its arguments" said "^entry $rmdir -100 $full$"
 check "systemtap: a dentry" said "^dentry ${full##*/}$"
-check "systemtap: the stack" said "do_rmdir\+0x"
+check "systemtap: the stack" said "$rmdir\+0x"
 check "systemtap: a return, and a value at the entry" said "^return -39, dentry at entry ${full##*/}$"
-check "systemtap: a return with maxactive" said "^return of do_rmdir -39$"
+check "systemtap: a return with maxactive" said "^outer return -39$"
 
 tap '
 	global calls, returns

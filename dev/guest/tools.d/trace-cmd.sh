@@ -13,9 +13,9 @@ check "trace-cmd: each call" is "$(grep -c ' enters: ' "$said")/$(grep -c ' retu
 
 timeout 100 trace-cmd record -q -o "$output.dat" -e kprobes:enters -T $call >"$said" 2>&1
 timeout 100 trace-cmd report -i "$output.dat" >"$said" 2>&1
-check "trace-cmd: the stack of an entry" said "=> do_rmdir"
+check "trace-cmd: the stack of an entry" said "=> $rmdir"
 
-timeout 100 trace-cmd record -q -o "$output.dat" -p function_graph -g do_rmdir -e kprobes $call >"$said" 2>&1
+timeout 100 trace-cmd record -q -o "$output.dat" -p function_graph -g $rmdir -e kprobes $call >"$said" 2>&1
 timeout 100 trace-cmd report -i "$output.dat" >"$said" 2>&1
 check "trace-cmd: probes and the graph of functions" said "vfs_rmdir\(\)? "
 check "trace-cmd: the return in the graph" said "returns: .*ret=-39"
