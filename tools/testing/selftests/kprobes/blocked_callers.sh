@@ -7,7 +7,7 @@
 callers=10000
 [ -x ./blocked_callers ] || skip_all "blocked_callers is not built"
 grep -qw unix_accept /proc/kallsyms || skip_all "no sockets of the family AF_UNIX"
-! is_base || skip_all "the kprobes of Linux 6.12 have a fixed number of instances"
+! is_base || skip_all "the kprobes of the base have a fixed number of instances"
 use_events
 set_until_exit $((3 * callers)) /proc/sys/kernel/threads-max
 

@@ -14,7 +14,7 @@ addresses_ascend() {	# FILE
 
 check_order() {	# NAME FILE
 	if is_base; then
-		skip "not with the kprobes of Linux 6.12" "$1"
+		skip "not with the kprobes of the base" "$1"
 	else
 		check "$1" addresses_ascend "$2"
 	fi

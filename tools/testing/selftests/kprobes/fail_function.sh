@@ -170,7 +170,7 @@ set -- "an error is injected into a function with a return event" \
 	"the return event is hit"
 if is_base; then
 	# "Failed to disarm kprobe-ftrace": the error stays until the kernel crashes.
-	skip "the kprobes of Linux 6.12 crash" "$@"
+	skip "the kprobes of the base crash" "$@"
 elif [ -e $tracing/kprobe_events ] && has_config KRETPROBES; then
 	add_event "r:kprobes/returns $mkdir error=\$retval:s32"
 	enable_event returns 1

@@ -7,7 +7,7 @@ find_rmdir
 
 failslab=/sys/kernel/debug/failslab
 
-! is_base || skip_all "the kprobes of Linux 6.12 have no stats"
+! is_base || skip_all "the kprobes of the base have no stats"
 [ -e /proc/self/fail-nth ] || skip_all "no CONFIG_FAULT_INJECTION"
 [ -e $failslab/ignore-gfp-wait ] || skip_all "no CONFIG_FAILSLAB, or not in debugfs"
 use_events

@@ -69,7 +69,7 @@ check "all events are hit" hits_of_call_are entry=1 inside=1 returns=1
 check "ftrace is switched off" switch_ftrace 0
 set -- "the log says so" "sites says so" "check says so" "they do not say it of other probes"
 if is_base; then
-	skip "the kprobes of Linux 6.12 do not" "$@"
+	skip "the kprobes of the base do not" "$@"
 else
 	check "$1" log_says_off
 	check "$2" grep " $rmdir+.* kind=ftrace no_hit=ftrace_enabled " $kprobes/sites
@@ -114,7 +114,7 @@ check "soon ftrace has no user" within 10 anchor_is_not_traced
 set -- "ftrace is switched off again" "events are removed with ftrace off" \
 	"ftrace has no user again" "an event is enabled after all had left" "and is hit"
 if is_base; then
-	skip "the kprobes of Linux 6.12 leave one" "$@"
+	skip "the kprobes of the base leave one" "$@"
 	exit 0
 fi
 add_event 'p:kprobes/first set_fs_pwd'

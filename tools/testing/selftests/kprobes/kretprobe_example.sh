@@ -4,7 +4,7 @@
 . ./lib.sh
 
 modinfo kretprobe_example 2>/dev/null | grep -q "Probe the returns of a function" ||
-	skip_all "no module kretprobe_example, or the one of Linux 6.12"
+	skip_all "no module kretprobe_example, or the one of the base"
 on_exit 'modprobe -r kretprobe_example trace-events-sample 2>/dev/null'
 
 load_example() {	# SYMBOL

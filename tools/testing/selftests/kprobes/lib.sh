@@ -167,7 +167,7 @@ load_test_kprobes() {	# GLOB
 	modprobe test_kprobes
 }
 
-# The kprobes that come with Linux 6.12, which some tests would crash.
+# The kprobes of the base are those of Linux itself, which some tests would crash.
 is_base() {
 	! grep -q ' kprobe_resolve$' /proc/kallsyms
 }

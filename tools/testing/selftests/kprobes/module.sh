@@ -143,5 +143,5 @@ if ! is_base && load_test_kprobes none 2>/dev/null && lsmod | grep -q '^test_kpr
 	check "$1" modprobe -r test_kprobes
 	check "$2" sh -c "dmesg | grep 'kprobes_test: probing a module that goes: -2'"
 else
-	skip "no module test_kprobes, or the one of Linux 6.12" "$@"
+	skip "no module test_kprobes, or the one of the base" "$@"
 fi

@@ -6,7 +6,7 @@
 . ./measure.sh
 
 has_module kprobe_nest || skip_all "no module kprobe_nest"
-! is_base || skip_all "the kprobes of Linux 6.12 miss hits in handlers"
+! is_base || skip_all "the kprobes of the base miss hits in handlers"
 on_exit 'rmmod kprobe_nest'
 use_events
 interrupts=2000

@@ -5,7 +5,7 @@
 . ./lib.sh
 
 [ -e $knob ] || skip_all "no CONFIG_OPTPROBES"
-! is_base || skip_all "the kprobes of Linux 6.12 have no stats"
+! is_base || skip_all "the kprobes of the base have no stats"
 [ "$(uname -m)" = x86_64 ] || skip_all "not x86-64"
 load_test_kprobes none 2>/dev/null && lsmod | grep -q '^test_kprobes ' ||
 	skip_all "test_kprobes is not a module"

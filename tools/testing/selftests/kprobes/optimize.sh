@@ -5,7 +5,7 @@
 . ./lib.sh
 find_rmdir
 
-! is_base || skip_all "the kprobes of Linux 6.12 have no stats"
+! is_base || skip_all "the kprobes of the base have no stats"
 [ -e $knob ] || skip_all "no CONFIG_OPTPROBES"
 use_events
 

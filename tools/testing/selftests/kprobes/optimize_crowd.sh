@@ -13,7 +13,7 @@ cpu=/sys/devices/system/cpu/cpu1/online
 crowd=1000
 share=90	# per cent of the probes that must be optimised
 
-! is_base || skip_all "the kprobes of Linux 6.12 have no stats"
+! is_base || skip_all "the kprobes of the base have no stats"
 [ -e $knob ] || skip_all "no CONFIG_OPTPROBES"
 [ -r "$instructions" ] || skip_all "no list of instructions"
 use_events

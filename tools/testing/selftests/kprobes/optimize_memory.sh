@@ -7,7 +7,7 @@
 
 learn=arch_learn_text
 
-! is_base || skip_all "the kprobes of Linux 6.12 have no stats"
+! is_base || skip_all "the kprobes of the base have no stats"
 [ -e $knob ] || skip_all "no CONFIG_OPTPROBES"
 reason=$(no_failslab $learn)
 [ -z "$reason" ] || skip_all "$reason"

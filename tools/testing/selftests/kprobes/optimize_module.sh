@@ -4,7 +4,7 @@
 . ./lib.sh
 
 [ -e $knob ] || skip_all "no CONFIG_OPTPROBES"
-is_base && skip_all "the kprobes of Linux 6.12 lose the probes of a module"
+is_base && skip_all "the kprobes of the base lose the probes of a module"
 use_events
 use_sample
 on_exit "echo 1 >$knob"

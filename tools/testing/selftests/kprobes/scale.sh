@@ -23,7 +23,7 @@ if has_config KASAN; then
 fi
 
 has_module kprobe_scale || skip_all "no module kprobe_scale"
-! is_base || skip_all "the kprobes of Linux 6.12 take hours for so many"
+! is_base || skip_all "the kprobes of the base take hours for so many"
 [ -r "$instructions" ] || skip_all "no list of instructions"
 on_exit '! [ -e /sys/module/kprobe_scale ] || rmmod kprobe_scale'
 

@@ -37,7 +37,7 @@ static const char *transcript_symbol(const void *addr, char *buf, size_t size)
 	return buf;
 }
 
-/* The kprobes of Linux 6.12 poison the links of an unregistered probe. */
+/* The kprobes of the base poison the links of an unregistered probe. */
 bool transcript_is_linked(const struct kprobe *p)
 {
 	return (!hlist_unhashed(&p->hlist) && p->hlist.pprev != LIST_POISON2) ||

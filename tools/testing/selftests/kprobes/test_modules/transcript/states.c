@@ -41,7 +41,7 @@ static const struct site sites[] = {
  *			with a pre handler that skips the instruction, without a pre handler
  *	A R		register, unregister the probe and all before it in one call
  *
- * Scripts with a ! are not for ftrace sites: the kprobes of Linux 6.12 warn and hang when a
+ * Scripts with a ! are not for ftrace sites: the kprobes of the base warn and hang when a
  * probe with a post handler is added to or removed from an ftrace site with other probes.
  */
 static const char * const scripts[] = {
@@ -125,7 +125,7 @@ static void transcript_script(const struct site *site, const char *script)
 		return;
 	script += *script == '!';
 	/*
-	 * Skipping popfq would leave its operand on the stack. And the kprobes of Linux 6.12
+	 * Skipping popfq would leave its operand on the stack. And the kprobes of the base
 	 * continue in the bytes of a jump.
 	 */
 	if (strchr(script, 'S') && (hit_delay_ms || !strcmp(site->name, "popfq")))
