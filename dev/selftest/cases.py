@@ -10,6 +10,7 @@ from pathlib import Path
 DEV = Path(__file__).resolve().parents[1]
 sys.path += [str(DEV / directory) for directory in ("check", "measure", "tree")]
 from report import Report, load
+from overlay import Refusal
 
 if sys.argv[1:] in (["-h"], ["--help"]):
     sys.exit(print(sys.modules["__main__"].__doc__))
@@ -27,12 +28,12 @@ def write(name, text):
 
 
 def said(function, *arguments):
-    """(what it returns, or its exit status; what it says)"""
+    """(what it returns, its exit status, or why it refuses; what it says)"""
     with redirect_stdout(io.StringIO()) as output, redirect_stderr(output):
         try:
             result = function(*arguments)
-        except SystemExit as end:
-            result = end.code
+        except (SystemExit, Refusal) as end:
+            result = getattr(end, "code", str(end))
     return result, output.getvalue()
 
 
