@@ -86,7 +86,8 @@ static int kprobes_collect_requests(struct kprobe **kps, struct kprobe_transacti
 			reqs[i].where.why = "a NULL pointer in the array";
 			return kprobes_set_failed(ta, i, -EINVAL);
 		}
-		if (kprobe_site_of_probe(kps[i])) {
+		/* One whose unregistration is under way has links that hits follow. */
+		if (kprobe_site_of_probe(kps[i]) || kprobe_is_unlinked(kps[i])) {
 			again = i;
 			continue;
 		}

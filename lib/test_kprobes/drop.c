@@ -6,6 +6,7 @@
 #include <linux/delay.h>
 #include <linux/irqflags.h>
 #include <linux/preempt.h>
+#include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
@@ -233,6 +234,43 @@ static void registering_again_waits_for_handlers(struct kunit *test)
 	kpt_end_lingering(test);
 }
 
+static struct task_struct *registrar;
+
+/* Registration takes a mutex after it has waited for the handlers of an unregistered probe. */
+static int unregister_meanwhile(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (current == registrar) {
+		registrar = NULL;
+		unregister_kprobe(&kpt_test_probe('a')->kp);
+	}
+	return 0;
+}
+
+/* The links that it would set anew are those of a hit. */
+static void probe_is_refused_while_it_is_unregistered(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	struct kprobe mutex = {
+		.symbol_name = IS_ENABLED(CONFIG_DEBUG_LOCK_ALLOC) ? "mutex_lock_nested" : "mutex_lock",
+		.pre_handler = unregister_meanwhile,
+	};
+
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, &mutex);
+	a->addr = NULL;
+	registrar = current;
+	KUNIT_EXPECT_EQ(test, register_kprobe(a), -EINVAL);
+	KUNIT_EXPECT_NULL(test, registrar);
+	registrar = NULL;
+	unregister_kprobe(&mutex);
+	EXPECT_CALL(test, TARGET, "");
+	a->addr = NULL;
+	ASSERT_REGISTERED(test, a);
+	EXPECT_CALL(test, TARGET, "a");
+	unregister_kprobe(a);
+	kpt_expect_restored_text(test);
+}
+
 /* ------------------------------------------------------------- by handlers */
 
 /* Drop probe @p->data. */
@@ -306,6 +344,7 @@ static struct kunit_case kprobes_drop_cases[] = {
 	KUNIT_CASE_PARAM(dropped_probe_is_used_again, kpt_place_gen_params),
 	KUNIT_CASE(unregistered_probe_is_dropped),
 	KUNIT_CASE_PARAM(registering_again_waits_for_handlers, kpt_place_gen_params),
+	KUNIT_CASE(probe_is_refused_while_it_is_unregistered),
 	KUNIT_CASE_PARAM(handler_drops_probe_elsewhere, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(handler_drops_probe_at_its_site, kpt_place_gen_params),
 	{ }
