@@ -91,9 +91,9 @@ struct kprobe_ctlblk {
 	unsigned int depth;		/* the number of entries in @outer */
 	/*
 	 * The hits that the current one has interrupted, outermost first. One hit and one that
-	 * is skipped for each of task, softirq, interrupt and NMI: a hit nests only in what has
-	 * interrupted the other. Its instruction may lower the context level before post handlers
-	 * are called, but ends no interrupt.
+	 * is skipped for each of task, softirq, interrupt, #DB, NMI and #MC: a hit nests only in
+	 * what has interrupted the other. Its instruction may lower the context level before post
+	 * handlers are called, but ends no interrupt.
 	 */
 	struct kprobe_outer_hit {
 		struct kprobe *kp;
@@ -101,7 +101,7 @@ struct kprobe_ctlblk {
 		unsigned long status;
 		unsigned long saved_flags;
 		unsigned int context;
-	} outer[8];
+	} outer[12];
 };
 
 /* The bytes that a jump displaces at most: all but its last one, and a whole instruction there. */
