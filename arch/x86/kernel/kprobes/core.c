@@ -236,8 +236,7 @@ bool arch_within_kprobe_blacklist(unsigned long addr)
 
 /*
  * Functions that a hit enters or returns through. The definitions of the indirect thunks
- * and of most return thunks mark them already. dev/check/hitpath finds what is missing here
- * and in the next lists.
+ * and of most return thunks mark them already.
  */
 static const char * const hit_path[] __initconst = {
 	"__x86_return_thunk", "retbleed_return_thunk", "srso_return_thunk",
