@@ -31,7 +31,7 @@ static inline unsigned long regs_get_kernel_argument(struct pt_regs *regs, unsig
 #define BAD_ADDRESS	((void *)-MAX_ERRNO)
 
 /* The most entries that tests save of a stack trace. */
-#define TRACE_LENGTH	32
+#define TRACE_LENGTH	64
 
 /* How long a test waits for another task, in jiffies. */
 #define PATIENCE	(20 * HZ)
