@@ -191,7 +191,7 @@ static void memory_runs_out_when_pool_grows(struct kunit *test)
 		kpt_start_sleepers(test, HOST, 5);
 		KUNIT_EXPECT_EQ_MSG(test, r->nmissed, missed, "allocation %u", nth);
 		EXPECT_SLEEPERS_RETURN(test);
-		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns),
+		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->exits),
 				tasks + 5 - missed);
 		unregister_kretprobe(r);
 	}

@@ -37,7 +37,7 @@ static int return_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct test_kretprobe *p = container_of(ri->rp, struct test_kretprobe, rp);
 
-	atomic_inc(&p->returns);
+	atomic_inc(&p->exits);
 	if (current != kpt_tester)
 		return 0;
 	kpt_note('R' + (p - return_probes));

@@ -41,7 +41,7 @@ struct trace {
  * @entry_trace: Belongs to @on_entry.
  * @return_trace: Belongs to @on_return.
  * @entries:	How often the entry handler was called, in all tasks.
- * @returns:	How often the return handler was called, in all tasks.
+ * @exits:	How often the return handler was called, in all tasks.
  */
 struct test_kretprobe {
 	struct kretprobe rp;
@@ -55,7 +55,7 @@ struct test_kretprobe {
 	struct trace entry_trace;
 	struct trace return_trace;
 	atomic_t entries;
-	atomic_t returns;
+	atomic_t exits;
 };
 
 /* The instances that a return probe without maxactive has at first. */

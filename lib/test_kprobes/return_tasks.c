@@ -32,7 +32,7 @@ static void probed_function_sleeps(struct kunit *test)
 	EXPECT_VISIT(test, host, sleep_a_moment, NULL, "rR");
 	EXPECT_SLEEPERS_RETURN(test);
 	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->entries), 2);
-	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->exits), 2);
 	KUNIT_EXPECT_EQ(test, kpt_test_kretprobe('r')->rp.nmissed, 0);
 }
 
@@ -101,7 +101,7 @@ static void task_exits_in_a_probed_function(struct kunit *test)
 			usleep_range(100, 200);
 		KUNIT_EXPECT_STREQ(test, kpt_journal, "rR");
 		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->entries), 2 * (i + 1));
-		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), i + 1);
+		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->exits), i + 1);
 	}
 }
 
@@ -118,7 +118,7 @@ static void maxactive_is_exact(struct kunit *test)
 		EXPECT_SLEEPERS_RETURN(test);
 		KUNIT_EXPECT_EQ(test, r->nmissed, 5 * i);
 		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->entries), 12 * i);
-		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), 12 * i);
+		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->exits), 12 * i);
 	}
 	kpt_start_sleepers(test, host, 12);
 	EXPECT_SLEEPERS_RETURN(test);
@@ -148,11 +148,11 @@ static void pool_grows(struct kunit *test)
 	EXPECT_SLEEPERS_RETURN(test);
 	KUNIT_EXPECT_LT(test, missed, 10);
 
-	atomic_set(&kpt_test_kretprobe('r')->returns, 0);
+	atomic_set(&kpt_test_kretprobe('r')->exits, 0);
 	kpt_start_sleepers(test, host, ARRAY_SIZE(kpt_sleepers));
 	EXPECT_SLEEPERS_RETURN(test);
 	KUNIT_EXPECT_EQ(test, r->nmissed, missed);
-	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns),
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->exits),
 			ARRAY_SIZE(kpt_sleepers));
 }
 
@@ -189,7 +189,7 @@ static void pool_grows_to_its_maximum(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, r->nmissed, 2 * max);
 	KUNIT_EXPECT_EQ(test, atomic_read(&pool_works), 0);
 	EXPECT_SLEEPERS_RETURN(test);
-	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), max);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->exits), max);
 }
 
 /*
@@ -265,7 +265,7 @@ static void call_in_flight_at_registration_is_not_seen(struct kunit *test)
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', host->symbol));
 	EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, "rR");
 	EXPECT_SLEEPERS_RETURN(test);
-	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->exits), 1);
 }
 
 /* An unregistered return probe may be freed at once, even if calls are in flight. */
@@ -294,7 +294,7 @@ static void call_outlives_its_return_probe(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, atomic_read(&kpt_late_returns), 0);
 		unregister_kretprobe(r);
 	}
-	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->returns), 10);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kpt_test_kretprobe('r')->exits), 10);
 }
 
 static int linger_in_handler(struct kretprobe_instance *ri, struct pt_regs *regs)

@@ -25,7 +25,7 @@ noinline void kprobes_torture_sleeper(bool exit);
  * @left:	The number of tasks that have not ended.
  * @empty:	When there are none left.
  * @entries:	Calls of the entry handler.
- * @returns:	Calls of the return handler.
+ * @exits:	Calls of the return handler.
  */
 static struct crowd {
 	struct kretprobe rp;
@@ -34,7 +34,7 @@ static struct crowd {
 	atomic_t left;
 	struct completion empty;
 	atomic_long_t entries;
-	atomic_long_t returns;
+	atomic_long_t exits;
 } crowd;
 
 static int crowd_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
@@ -45,7 +45,7 @@ static int crowd_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 
 static int crowd_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	atomic_long_inc(&crowd.returns);
+	atomic_long_inc(&crowd.exits);
 	return 0;
 }
 
@@ -87,7 +87,7 @@ static void run_crowd(bool exit)
 	atomic_set(&crowd.left, 1);
 	reinit_completion(&crowd.empty);
 	atomic_long_set(&crowd.entries, 0);
-	atomic_long_set(&crowd.returns, 0);
+	atomic_long_set(&crowd.exits, 0);
 	for (unsigned int i = 0; i < TASKS; i++) {
 		struct task_struct *task = kthread_create(crowd_task, NULL, "kt_crowd/%u", i);
 
@@ -104,7 +104,7 @@ static void run_crowd(bool exit)
 		kthread_stop_put(crowd.tasks[i]);
 	missed = crowd.rp.nmissed + crowd.rp.kp.nmissed - missed;
 	entries = atomic_long_read(&crowd.entries);
-	returns = atomic_long_read(&crowd.returns);
+	returns = atomic_long_read(&crowd.exits);
 	/* All may be missed: tasks of the previous crowd may still have their instances. */
 	KT_EXPECT(entries + missed == tasks, "%u tasks, %lu entries, %lu missed",
 		  tasks, entries, missed);

@@ -131,7 +131,7 @@ static const void *setup_gen_params(struct kunit *test, const void *prev, char *
 	if (next > SETUPS)
 		return NULL;
 	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s%s, %u", matrix_paths[setup.path].desc,
-		 matrix_returns_desc[setup.returns], setup.count);
+		 matrix_returns_desc[setup.at_return], setup.count);
 	return (const void *)next;
 }
 
@@ -149,7 +149,7 @@ static void no_cell_is_missing(struct kunit *test)
 		if (all[i] == NEITHER)
 			KUNIT_FAIL_AND_ABORT(test, "%u cells, the first one: %s%s, %u, %s, %s",
 					     missing, matrix_paths[setup.path].desc,
-					     matrix_returns_desc[setup.returns], setup.count,
+					     matrix_returns_desc[setup.at_return], setup.count,
 					     matrix_rows[i / NESTS % ROWS].desc,
 					     matrix_nests[i % NESTS].desc);
 	}

@@ -130,12 +130,12 @@ enum matrix_returns { NO_RETURN, RETURN_LAST, RETURN_FIRST, RETURNS };
 /**
  * struct setup - The probes that a test case registers
  * @path:	The path of their hits.
- * @returns:	The return probe.
+ * @at_return:	The return probe.
  * @count:	Number of probes at each address: 1 or MATRIX_PROBES.
  */
 struct setup {
 	unsigned int path;
-	enum matrix_returns returns;
+	enum matrix_returns at_return;
 	unsigned int count;
 };
 

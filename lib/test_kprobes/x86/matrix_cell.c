@@ -77,7 +77,7 @@ noinline void kprobes_test_look_around(const unsigned long *sp)
 
 	for (unsigned int i = 0; i < SEEN_WORDS; i++)
 		sight->words[i] = relative(sp[i]);
-	if (matrix_cell.setup->returns || matrix_cell.row->push)
+	if (matrix_cell.setup->at_return || matrix_cell.row->push)
 		sight->words[1] = 0;	/* the return address, which is replaced */
 	if (matrix_cell.row->push)
 		sight->words[2] = 0;
@@ -137,7 +137,7 @@ static unsigned long changed_flags(void)
 	if (matrix_lost_flags() && !matrix_cell.row->returning)
 		return 0;
 	/* The direction flag is clear at every return. */
-	return matrix_cell.row->flags & (matrix_cell.setup->returns ? ~X86_EFLAGS_DF : ~0UL);
+	return matrix_cell.row->flags & (matrix_cell.setup->at_return ? ~X86_EFLAGS_DF : ~0UL);
 }
 
 static void change_state(struct cpu_state *state)
@@ -277,7 +277,7 @@ static noinline void run_one(bool probed)
 	if (is_through_ftrace())
 		matrix_clear_ftrace_lost(&result->left);
 	/* kprobes_test_callee() has left its return address there: the return trampoline. */
-	if (row->way == WAY_OTHER && matrix_cell.setup->returns)
+	if (row->way == WAY_OTHER && matrix_cell.setup->at_return)
 		result->left.CALLER_REG = 0;
 }
 

@@ -11,11 +11,11 @@
 /* Write the probes to @s in the order of their pre handlers, the newest first. */
 static void expect_order(char *s)
 {
-	if (matrix_cell.setup->returns == RETURN_LAST)
+	if (matrix_cell.setup->at_return == RETURN_LAST)
 		*s++ = 'r';
 	for (unsigned int i = matrix_cell.setup->count; i--; )
 		*s++ = 'a' + i;
-	if (matrix_cell.setup->returns == RETURN_FIRST)
+	if (matrix_cell.setup->at_return == RETURN_FIRST)
 		*s++ = 'r';
 	*s = '\0';
 }
@@ -70,7 +70,7 @@ static void check_seen(void)
 			matrix_blame("registers seen", i, *seen, given[i]);
 	if (matrix_cell.seen.ip != ip)
 		matrix_blame("ip seen", 0, matrix_cell.seen.ip, ip);
-	if (!matrix_cell.setup->returns && seen_return != kpt_snippet_return_address())
+	if (!matrix_cell.setup->at_return && seen_return != kpt_snippet_return_address())
 		matrix_blame("stack seen", 0, seen_return, kpt_snippet_return_address());
 }
 
@@ -96,7 +96,7 @@ void matrix_check_result(void)
 	const struct result *want = &matrix_cell.result[TWIN], *got = &matrix_cell.result[PROBED];
 	const struct setup *setup = matrix_cell.setup;
 	const struct row *row = matrix_cell.row;
-	unsigned int missed = matrix_cell.selves * (setup->count + !!setup->returns);
+	unsigned int missed = matrix_cell.selves * (setup->count + !!setup->at_return);
 	unsigned int counted = matrix_take_missed(row->shape);
 	char expected[sizeof(kpt_journal)];
 

@@ -153,11 +153,11 @@ int matrix_register_probes(const struct setup *setup)
 		for (unsigned int i = 0; i < setup->count; i++)
 			all[n++] = init_probe(path, shape, i);
 	}
-	if (setup->returns == RETURN_FIRST)
+	if (setup->at_return == RETURN_FIRST)
 		err = register_returns();
 	if (n && !err)
 		err = register_kprobes(all, n);
-	if (setup->returns == RETURN_LAST && !err)
+	if (setup->at_return == RETURN_LAST && !err)
 		err = register_returns();
 	return err;
 }

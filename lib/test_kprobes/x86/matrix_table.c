@@ -179,7 +179,7 @@ struct setup matrix_nth_setup(unsigned int n)
 {
 	return (struct setup){
 		.path = n / 2 / RETURNS,
-		.returns = n / 2 % RETURNS,
+		.at_return = n / 2 % RETURNS,
 		.count = n % 2 ? MATRIX_PROBES : 1,
 	};
 }
@@ -192,7 +192,7 @@ struct setup matrix_nth_setup(unsigned int n)
  * @rows:	Mask of their rows.
  * @paths:	Mask of their paths.
  * @nests:	Mask of their nests.
- * @returns:	Mask of enum matrix_returns.
+ * @at_return:	Mask of enum matrix_returns.
  * @holds:	Whether they are excluded in this kernel, on this machine.
  * @why:	The reason.
  */
@@ -200,7 +200,7 @@ struct exclusion {
 	u64 rows;
 	u32 paths;
 	u32 nests;
-	u32 returns;
+	u32 at_return;
 	bool holds;
 	const char *why;
 };
@@ -268,7 +268,7 @@ const char *matrix_why_excluded(const struct setup *setup, unsigned int row, uns
 		const struct exclusion *e = &exclusions[i];
 
 		if (e->holds && (e->rows & BIT_ULL(row)) && (e->paths & BIT(setup->path)) &&
-		    (e->nests & BIT(nest)) && (e->returns & BIT(setup->returns)))
+		    (e->nests & BIT(nest)) && (e->at_return & BIT(setup->at_return)))
 			return e->why;
 	}
 	return NULL;
