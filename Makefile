@@ -107,7 +107,7 @@ disks: tree
 
 tools: disks
 	@dev/check/compare --reference stock --ours debian-disk tools \
-		--disk --memory 8G --usual 1800
+		--disk --memory 8G --usual 1800 --silence 1200
 
 shell: build
 	@dev/kernel/boot shell
