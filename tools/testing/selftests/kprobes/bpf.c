@@ -37,6 +37,9 @@ static const struct way ways[] = {
 	{ "fprobe at the return", MULTI, .returns = true },
 };
 
+/* One program at entries and, if its result, the lowest bit of its number, is 0, at returns. */
+static const struct way session = { "session", SESSION };
+
 static void call_read(void)
 {
 	for (int i = 0; i < CALLS; i++)
@@ -107,30 +110,35 @@ static void check_way(const struct way *way)
 			 "%s: the detached program does not run\n", way->name);
 }
 
-/* Attach in all ways to one function, in the order of the table or in reverse order. */
+/* Attach in all ways to one function, in the order of the table, a session last, or in reverse. */
 static void check_together(bool reverse)
 {
 	int num = ARRAY_SIZE(ways);
-	struct attached at[ARRAY_SIZE(ways)];
+	struct attached at[ARRAY_SIZE(ways)], both = { };
 	const char *order = reverse ? " in reverse order" : "";
 	bool hits = true, stacks = true, later = true;
 
+	if (reverse)
+		both = attach_observer(&session, "vfs_read", MAX_OBSERVATIONS - 2);
 	for (int i = 0; i < num; i++) {
 		int j = reverse ? num - 1 - i : i;
 
 		at[i] = attach_observer(&ways[j], "vfs_read", i);
 	}
+	if (!reverse)
+		both = attach_observer(&session, "vfs_read", MAX_OBSERVATIONS - 2);
 	reset_observations();
 	call_read();
+	if (both.event >= 0)
+		hits &= is_equal("session", both.observation->hits, 2 * CALLS);
 	for (int i = 0; i < num; i++) {
 		if (at[i].event == -EOPNOTSUPP)
 			continue;
 		hits &= is_equal(at[i].way->name, observations[i].hits, CALLS);
 		if (at[i].way->returns)
 			hits &= is_equal(at[i].way->name, observations[i].value, BYTES);
-		else
-			stacks &= is_true_stack(observations[i].stack,
-						observations[i].stack_size / 8, false);
+		stacks &= is_true_stack(observations[i].stack, observations[i].stack_size / 8,
+					at[i].way->returns);
 	}
 	for (int i = 0; i < num; i += 2)
 		detach(&at[i]);
@@ -141,6 +149,7 @@ static void check_together(bool reverse)
 			later &= is_equal(at[i].way->name, observations[i].hits, i & 1 ? CALLS : 0);
 	for (int i = 1; i < num; i += 2)
 		detach(&at[i]);
+	detach(&both);
 	ksft_test_result(hits, "all ways%s: all programs run\n", order);
 	ksft_test_result(stacks, "all ways%s: all stacks are true\n", order);
 	ksft_test_result(later, "all ways%s: the programs that stay attached run\n", order);
@@ -148,7 +157,6 @@ static void check_together(bool reverse)
 
 static void check_session(int result)
 {
-	static const struct way session = { "session", SESSION };
 	struct attached at = attach_observer(&session, "vfs_read", result);
 
 	reset_observations();
