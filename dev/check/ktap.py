@@ -103,13 +103,16 @@ class Count:
         never = self.named("skip") - self.named("pass")
         self.failures += [(f"skipped in each boot: {name}", []) for name in sorted(never & expectations.may_skip)]
 
-    def show(self):
-        """Print the failures and the count; False if at least one test passed and none failed."""
-        for name, notes in self.failures:
-            print("not ok:", name)
-            print("".join(f"    {note}\n" for note in notes), end="")
-        print(self)
+    def is_bad(self):
+        """False if at least one test passed and none failed."""
         return bool(self.failures) or not self.named("pass")
+
+    def lines(self):
+        """The failures, and the count."""
+        found = []
+        for name, notes in self.failures:
+            found += [f"not ok: {name}", *(f"    {note}" for note in notes)]
+        return [*found, str(self)]
 
     def __str__(self):
         kinds = Counter(kind for kind, *_ in self.results)

@@ -112,9 +112,9 @@ def is_expected(block, wanted, repeated):
 
 
 def judge(console, expectations, objects):
-    """Print the reports in the lines of a console that nobody expects; True if there are some.
+    """The lines of the reports in a console that nobody expects, and those about data races.
     objects is the build directory of the kernel."""
-    wanted = expectations.warnings
+    wanted, notes = expectations.warnings, []
     blocks = splats(expectations.without_allowed(kernel_lines(console)))
     # One that is cut short counts.
     races = [block for block in blocks if block[0].startswith(RACE) and RACE_LAST in block[-1]]
@@ -123,10 +123,9 @@ def judge(console, expectations, objects):
         library = functions(objects, LIBRARY) - ours
         others = [race for race in races if not racing_functions(race, library) & ours]
         blocks = [block for block in blocks if block not in others]
-        print(f"kcsan: {len(races) - len(others)} data races in our files, {len(others)} in others")
-        for title, count in Counter(race[0][len(RACE):] for race in others).most_common():
-            print(f"kcsan: not ours, {count} times: {title}")
+        notes.append(f"kcsan: {len(races) - len(others)} data races in our files, {len(others)} in others")
+        titles = Counter(race[0][len(RACE):] for race in others)
+        notes += [f"kcsan: not ours, {count} times: {title}" for title, count in titles.most_common()]
     bad = [block for block in blocks if not is_expected(block, wanted, expectations.repeated + expectations.lines)]
     bad += [[f"expected, but missing: warning {regex.pattern}"] for regex in wanted]
-    print("".join("\n".join(block) + "\n\n" for block in bad), end="")
-    return bool(bad)
+    return [line for block in bad for line in block], notes
