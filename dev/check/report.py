@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the checks share: where all is, load a program of dev/, run others, print results as KTAP."""
+import fcntl
 import re
 import subprocess
 import sys
@@ -46,6 +47,16 @@ def read_rules(file):
 def lines_of(file):
     """The lines that a guest has written to a file; the last one is what stands after the last line feed."""
     return file.read_text(errors="replace").replace("\r", "").replace("\0", "").split("\n") if file.exists() else []
+
+
+def claim(file, refusal):
+    """Open the file and lock it; end with the refusal if another program has done so."""
+    claimed = open(file, "a")
+    try:
+        fcntl.flock(claimed, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(refusal)
+    return claimed
 
 
 def fail(text):
