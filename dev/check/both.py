@@ -11,7 +11,7 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
-from report import BUILD, REPO, argument_parser, lines_of, run as output
+from report import BUILD, REPO, argument_parser, lines_of, replace, run as output
 import overlay
 
 TREE = BUILD / "tree"
@@ -65,9 +65,7 @@ class Kept:
         if self.hash and all(file.stat().st_mtime < built for file in self.files) and \
                 self.initrd.with_name(".made_of").read_bytes().endswith(self.configuration):
             REPORTS.mkdir(parents=True, exist_ok=True)
-            new = self.verdict.with_suffix(".new")
-            new.write_text(f"{HEAD}{self.hash}\n" + "\n".join(lines_of(verdict)))
-            new.rename(self.verdict)
+            replace(self.verdict, f"{HEAD}{self.hash}\n" + "\n".join(lines_of(verdict)))
             print(f"# test-reports/reference/{self.verdict.name} is new")
 
 

@@ -49,6 +49,13 @@ def lines_of(file):
     return file.read_text(errors="replace").replace("\r", "").replace("\0", "").split("\n") if file.exists() else []
 
 
+def replace(file, text):
+    """Write a file, which others see as a whole or as it was."""
+    new = file.with_suffix(".new")
+    new.write_text(text)
+    new.rename(file)
+
+
 def claim(file, refusal):
     """Open the file and lock it; end with the refusal if another program has done so."""
     claimed = open(file, "a")
