@@ -10,7 +10,7 @@ from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tree"))
-from overlay import BASE, BUILD, DEFAULT, REPO, argument_parser
+from overlay import BASE, BUILD, DEFAULT, REPO, argument_parser, entries
 
 # A line of a list; optional: it need not match anything.
 Rule = namedtuple("Rule", "where optional regex reason")
@@ -22,12 +22,6 @@ def load(program):
     module = module_from_spec(spec_from_loader(loader.name, loader))
     loader.exec_module(module)
     return module
-
-
-def entries(file):
-    """(place, line) of each line of a list that is neither empty nor a comment."""
-    lines = Path(file).read_text().splitlines()
-    return [(f"{file}:{number}", line) for number, line in enumerate(lines, 1) if line.strip() and line[0] != "#"]
 
 
 def read_rules(file):

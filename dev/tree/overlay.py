@@ -29,6 +29,12 @@ def argument_parser():
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
+def entries(file):
+    """(place, line) of each line of a list that is neither empty nor a comment."""
+    lines = Path(file).read_text().splitlines()
+    return [(f"{file}:{number}", line) for number, line in enumerate(lines, 1) if line.strip() and line[0] != "#"]
+
+
 def files(repo):
     """Paths of our files."""
     return sorted(os.path.relpath(Path(root, name), repo)
@@ -39,10 +45,8 @@ def files(repo):
 
 def removed(repo):
     """(files, directories) of the implementation that we replace."""
-    lines = (repo / "dev/tree/removed.list").read_text().splitlines()
-    lines = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    return ([line for line in lines if not line.endswith("/")],
-            [line[:-1] for line in lines if line.endswith("/")])
+    lines = [line for _, line in entries(repo / "dev/tree/removed.list")]
+    return [line for line in lines if line[-1] != "/"], [line[:-1] for line in lines if line[-1] == "/"]
 
 
 def from_base(base, paths):
