@@ -9,7 +9,6 @@ that is the same, the reference is not booted. As a program: succeed if all thes
 import subprocess
 import sys
 from hashlib import sha256
-from pathlib import Path
 
 from report import BUILD, REPO, argument_parser, lines_of, replace, run as output
 import overlay
