@@ -101,7 +101,7 @@ def is_expected(block, wanted, repeated):
         return False
     warning = next((i for i, line in enumerate(block) if line.startswith("WARNING:")), 0)
     # Another CPU may have reported in its midst.
-    if any(SPLAT.search(line) and "Call Trace:" not in line for line in block[warning + 1:]):
+    if any(SPLAT.search(line) and "Call Trace:" not in line for line in block[1:warning] + block[warning + 1:]):
         return False
     head = "\n".join(block[:warning + 1])
     for regex in wanted:
