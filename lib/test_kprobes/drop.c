@@ -251,7 +251,8 @@ static void probe_is_refused_while_it_is_unregistered(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol);
 	struct kprobe mutex = {
-		.symbol_name = IS_ENABLED(CONFIG_DEBUG_LOCK_ALLOC) ? "mutex_lock_nested" : "mutex_lock",
+		.symbol_name = IS_ENABLED(CONFIG_DEBUG_LOCK_ALLOC) ? "mutex_lock_nested" :
+								     "mutex_lock",
 		.pre_handler = unregister_meanwhile,
 	};
 
