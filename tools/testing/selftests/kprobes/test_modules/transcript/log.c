@@ -49,8 +49,10 @@ void transcript_log_probe(const char *what, const struct kprobe *p)
 {
 	char place[KSYM_SYMBOL_LEN];
 
+	/* Where a module was, another one may be, or the same one again. */
 	pr_info("    %s: addr %s, offset %#x, symbol %s, opcode %02x, flags%s%s%s%s, nmissed %lu, %slinked\n",
-		what, transcript_symbol(p->addr, place, sizeof(place)), p->offset,
+		what, p->flags & KPROBE_FLAG_GONE ? "gone" :
+		transcript_symbol(p->addr, place, sizeof(place)), p->offset,
 		p->symbol_name ?: "NULL", p->opcode,
 		p->flags & KPROBE_FLAG_GONE ? " GONE" : "",
 		p->flags & KPROBE_FLAG_DISABLED ? " DISABLED" : "",
