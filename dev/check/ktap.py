@@ -103,6 +103,10 @@ class Count:
         never = self.named("skip") - self.named("pass")
         self.failures += [(f"skipped in each boot: {name}", []) for name in sorted(never & expectations.may_skip)]
 
+    def add(self, other):
+        self.failures += other.failures
+        self.results += other.results
+
     def is_bad(self):
         """False if at least one test passed and none failed."""
         return bool(self.failures) or not self.named("pass")
