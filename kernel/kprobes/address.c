@@ -82,8 +82,8 @@ static noinline_for_stack const char *function_refusal(unsigned long addr)
 
 	if (lookup_symbol_name(addr, name))
 		return NULL;
-	if (str_has_prefix(name, "__cfi_"))
-		return "callers read the preamble of a function";
+	if (str_has_prefix(name, "__cfi_") || str_has_prefix(name, "__pfx_"))
+		return "callers read what precedes a function, or the kernel patches it";
 	return kprobe_blacklist_has_parent(name) ? "part of a blacklisted function" : NULL;
 }
 

@@ -100,6 +100,7 @@ static const struct forbidden_symbol forbidden_symbols[] = {
 	{ "kretprobe_find_ret_addr", OWN_RETURN_PROBES },
 	{ "__kretprobe_trampoline", OWN_RETURN_PROBES },
 	{ "__cfi_kprobes_test_target", true },
+	{ "__pfx_kprobes_test", true },
 	{ "preempt_schedule_notrace", IS_ENABLED(CONFIG_X86) && IS_ENABLED(CONFIG_PREEMPTION) },
 #ifdef CONFIG_X86
 	{ "kprobe_int3_handler", true },

@@ -48,6 +48,12 @@ static __used u64 __cfi_kprobes_test_target(u64 arg)
 }
 #endif
 
+/* As objtool names the padding before a function */
+static __used u64 __pfx_kprobes_test(u64 arg)
+{
+	return arg;
+}
+
 noinline u64 kprobes_test_blacklisted(u64 arg)
 {
 	OPTIMIZER_HIDE_VAR(arg);
