@@ -359,7 +359,7 @@ EXPORT_SYMBOL_GPL(register_kprobes);
  *	if @p is already registered;
  *	-ENOENT if the symbol does not exist, no symbol covers the address, its module
  *	is being unloaded, or its init text has been freed;
- *	-EILSEQ if no instruction starts at the address;
+ *	-EILSEQ if no instruction starts at the address, or ftrace patches it with the one before;
  *	-EOPNOTSUPP if the instruction cannot be probed;
  *	-EDEADLK if the caller is a handler or must not sleep;
  *	-ENOMEM if memory is short; or an error of ftrace, such as -EBUSY.

@@ -97,10 +97,11 @@ int __weak arch_seek_insn(unsigned long *pos, unsigned long *before, unsigned lo
  * kprobe_check_place() - Check that a function may be probed; kprobe_mutex is held
  *
  * KPROBE_FLAG_FTRACE is added to the flags of @where if ftrace owns the instruction. Returns 0, or
- * -EINVAL or -ENOENT as documented at register_kprobe().
+ * -EINVAL, -EILSEQ or -ENOENT as documented at register_kprobe().
  */
 int kprobe_check_place(struct kprobe_address *where, struct kprobe_cursor *cursor)
 {
+	unsigned long site;
 	const char *why;
 	int err;
 
@@ -120,8 +121,11 @@ int kprobe_check_place(struct kprobe_address *where, struct kprobe_cursor *curso
 	why = kprobe_blacklisted_by(where->addr) ?: cursor->why;
 	if (why)
 		return kprobe_refuse(where, -EINVAL, why);
-	/* An ftrace site is a whole instruction, and no other user patches it. */
-	if (ftrace_location(where->addr) == where->addr) {
+	/* No other user patches an ftrace site. It may have several instructions. */
+	site = ftrace_location(where->addr);
+	if (site && site < where->addr)
+		return kprobe_refuse(where, -EILSEQ, "ftrace patches it with what precedes it");
+	if (site == where->addr) {
 		if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE))
 			return kprobe_refuse(where, -EINVAL, "ftrace patches the instruction");
 		where->flags |= KPROBE_FLAG_FTRACE;
