@@ -211,6 +211,14 @@ struct kprobe_text *kprobe_text_at(unsigned long addr)
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_text_at);
 
+/* What is reserved has at most 8 bytes. An address in it need not be an instruction's. */
+static int reserved_has(const void *addr, const void *start)
+{
+	u32 offset = *(const u32 *)addr - *(const u32 *)start;
+
+	return offset < 8 ? 0 : reserved_cmp(addr, start);
+}
+
 /* Most instructions have no other user: ask all tables of them only without an index. */
 static bool may_be_reserved(unsigned long addr)
 {
@@ -220,7 +228,7 @@ static bool may_be_reserved(unsigned long addr)
 	if (IS_ERR(text))
 		return true;
 	offset = addr - text->start;
-	return bsearch(&offset, text->reserved, text->nr_reserved, sizeof(offset), reserved_cmp);
+	return bsearch(&offset, text->reserved, text->nr_reserved, sizeof(offset), reserved_has);
 }
 
 /*

@@ -31,6 +31,11 @@ static unsigned long find_jump_label(void)
 			return jump_entry_code(&table[i]);
 	return 0;
 }
+
+static unsigned long find_inside_of_jump_label(void)
+{
+	return find_jump_label() + 1;
+}
 #endif
 
 #ifdef CONFIG_HAVE_STATIC_CALL_INLINE
@@ -107,6 +112,7 @@ struct reserved_insn {
 static struct reserved_insn reserved_insns[] = {
 #ifdef CONFIG_JUMP_LABEL
 	{ "jump label", find_jump_label, kprobes_test_branch, ARG },
+	{ "inside of a jump label", find_inside_of_jump_label, kprobes_test_branch, ARG },
 #endif
 #ifdef CONFIG_HAVE_STATIC_CALL_INLINE
 	{ "static call", find_static_call, kprobes_test_caller, ARG * 3 + 2 },
