@@ -73,7 +73,8 @@ static int kprobes_cpu_is_dead(unsigned int cpu)
 /*
  * Not by the hotplug lock, which is held for long, and which the caller may hold. Of all
  * callbacks on the control CPU, ours is the last one before a CPU is started, and the first
- * one after it is dead: hotplug runs no code in between that could wait for the caller.
+ * one after it is dead: hotplug runs no code in between that could wait for the caller. While the
+ * kernel boots, all CPUs may be started before the callbacks of one run: these must not wait.
  */
 static void kprobes_wait_for_unwatched_cpus(void)
 {
