@@ -62,7 +62,8 @@ struct kretprobe {
  * struct kretprobe_instance - Call in flight of a return-probed function
  * @node:	The node that rethook links.
  * @llist:	Entry in the task's kretprobe_instances, innermost call first.
- * @fp:		Key of the call: on x86 the address of its return address.
+ * @fp:		Key of the call: on x86 the address of its return address, and NULL while
+ *		the return handler runs.
  * @ret_addr:	The address to which the function returns. With several return
  *		probes on one call, all but one instance have the trampoline here
  *		until they are handled.
@@ -90,8 +91,8 @@ struct kretprobe_instance {
 /* Instances of a return probe */
 struct kretprobe_pool {
 	/*
-	 * The return probe; NULL once no entry handler of it will run any more, or once it has
-	 * been unregistered by atomic code.
+	 * The return probe; &kretprobe_none once no entry handler of it will run any more, or
+	 * once it has been unregistered by atomic code.
 	 */
 	struct kretprobe *rp;
 	struct kretprobe_instance * __percpu *cache;	/* a free instance or NULL: the fast path */

@@ -27,21 +27,25 @@ __kprobes struct kretprobe_instance *kretprobe_take_uncached(struct kretprobe_po
 __kprobes void kretprobe_put_uncached(struct kretprobe_instance *ri);
 __kprobes struct kretprobe_instance *kretprobe_seek_call(void *fp);
 
+/* In a pool whose return probe is stopped: it has no handler. */
+extern struct kretprobe kretprobe_none;
+
 /* kretprobe_if_registered() - The return probe of an instance, or NULL once it is stopped */
 static __always_inline struct kretprobe *
 kretprobe_if_registered(const struct kretprobe_instance *ri)
 {
 	/* Pairs with kretprobe_pool_drop(). */
-	return READ_ONCE(ri->pool->rp);
+	struct kretprobe *rp = READ_ONCE(ri->pool->rp);
+
+	return rp != &kretprobe_none ? rp : NULL;
 }
 
-/* kretprobe_put() - Release an instance; @rp is what kretprobe_if_registered() returned */
-static __always_inline void kretprobe_put(struct kretprobe_instance *ri,
-					  const struct kretprobe *rp)
+/* kretprobe_put() - Release an instance; @registered is what kretprobe_if_registered() said */
+static __always_inline void kretprobe_put(struct kretprobe_instance *ri, bool registered)
 {
 	struct kretprobe_instance *none = NULL;
 
-	if (unlikely(!rp || !raw_try_cmpxchg(raw_cpu_ptr(ri->pool->cache), &none, ri))) {
+	if (unlikely(!registered || !raw_try_cmpxchg(raw_cpu_ptr(ri->pool->cache), &none, ri))) {
 		instrumentation_begin();
 		kretprobe_put_uncached(ri);
 		instrumentation_end();
@@ -90,14 +94,10 @@ static __always_inline struct kretprobe_instance *kretprobe_first(void *fp,
 	return first;
 }
 
-/*
- * kretprobe_unlink() - Remove the instances up to @last from the task's list
- *
- * Until then a stack trace that meets the trampoline finds the return address in it.
- */
+/* kretprobe_unlink() - Remove the instances up to @last from the list of its task, current */
 static __always_inline void kretprobe_unlink(struct kretprobe_instance *last)
 {
-	WRITE_ONCE(current->kretprobe_instances.first, last->llist.next);
+	WRITE_ONCE(last->task->kretprobe_instances.first, last->llist.next);
 }
 
 #endif

@@ -56,6 +56,8 @@ struct kretprobe_chunk {
 	u64 instances[];
 };
 
+struct kretprobe kretprobe_none;
+
 static LLIST_HEAD(kretprobe_queued_pools);
 static LLIST_HEAD(kretprobe_dropped_pools);	/* without a return probe */
 
@@ -195,10 +197,10 @@ void kretprobe_pool_drop(struct kretprobe *rp)
 
 	if (!pool)
 		return;
-	/* If it is queued, it may be released as soon as @rp is NULL and this is over. */
+	/* If it is queued, it may be released as soon as @rp is none and this is over. */
 	guard(preempt)();
 	/* Pairs with kretprobe_if_registered(). */
-	WRITE_ONCE(pool->rp, NULL);
+	WRITE_ONCE(pool->rp, &kretprobe_none);
 	kretprobe_pool_queue(pool);
 }
 
@@ -215,7 +217,7 @@ static void kretprobe_pool_grow(struct kretprobe_pool *pool, struct kretprobe *r
 	}
 	/* Pairs with kretprobe_pool_drop(), which may have found that it is queued. */
 	smp_store_mb(pool->queued, false);
-	if (!READ_ONCE(pool->rp))
+	if (READ_ONCE(pool->rp) == &kretprobe_none)
 		kretprobe_pool_queue(pool);
 }
 
@@ -258,7 +260,7 @@ static void kretprobe_pool_work(struct work_struct *work)
 
 	llist_for_each_entry_safe(pool, next, llist_del_all(&kretprobe_queued_pools), node) {
 		rp = READ_ONCE(pool->rp);	/* pairs with kretprobe_pool_drop() */
-		if (rp)
+		if (rp != &kretprobe_none)
 			kretprobe_pool_grow(pool, rp);
 		else if (llist_add(&pool->node, &kretprobe_dropped_pools))
 			queue_work(system_dfl_wq, &kretprobe_release_work);

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Functions that are not exported to modules. */
+#include <linux/completion.h>
+#include <linux/err.h>
 #include <linux/gfp.h>
 #include <linux/hrtimer.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
 #include <linux/llist.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/string.h>
 
 #include "hosts.h"
 #include "interrupt.h"
@@ -82,12 +89,57 @@ static void dead_task_is_flushed_in_a_hit(struct kunit *test)
 	unregister_kretprobe(s);
 	EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, "rR");
 }
+
+static DECLARE_COMPLETION(victim_runs);
+
+static int visit_as_victim(void *host)
+{
+	kpt_tester = current;
+	complete(&victim_runs);
+	return kprobes_test_visit(host, kpt_do_nothing_inside, NULL);
+}
+
+static void die_in_handler(struct test_kretprobe *p, struct kretprobe_instance *ri,
+			   struct pt_regs *regs)
+{
+	make_task_dead(SIGKILL);
+}
+
+/* Neither its own, nor that of the handler that was to be called next. */
+static void killed_handler_loses_no_instance(struct kunit *test)
+{
+	const struct host *host = test->param_value;
+	unsigned long end = jiffies + PATIENCE;
+	struct task_struct *task;
+
+	for (char name = 'r'; name <= 's'; name++) {
+		kpt_return_probe(name, host->symbol)->maxactive = 1;
+		ASSERT_RETURN_PROBED(test, &kpt_test_kretprobe(name)->rp);
+	}
+	task = kthread_create(visit_as_victim, (void *)host, "kprobes_test");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	kpt_test_kretprobe('r')->on_return = die_in_handler;
+	wake_up_process(get_task_struct(task));
+	wait_for_completion(&victim_runs);
+	kthread_stop_put(task);
+	kpt_test_kretprobe('r')->on_return = NULL;
+	kpt_tester = current;
+
+	/* They are recycled after a grace period. */
+	do {
+		schedule_timeout_uninterruptible(1);
+		kpt_clear_journal();
+		kprobes_test_visit(host, kpt_do_nothing_inside, NULL);
+	} while (strcmp(kpt_journal, "srRS") && time_before(jiffies, end));
+	EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, "srRS");
+}
 #endif
 
 static struct kunit_case kretprobes_builtin_cases[] = {
 	KUNIT_CASE_PARAM(busy_code_returns, kpt_host_gen_params),
 #ifndef CONFIG_KRETPROBE_ON_RETHOOK
 	KUNIT_CASE_PARAM(dead_task_is_flushed_in_a_hit, kpt_host_gen_params),
+	KUNIT_CASE_PARAM(killed_handler_loses_no_instance, kpt_host_gen_params),
 #endif
 	{ }
 };

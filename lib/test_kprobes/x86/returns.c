@@ -236,7 +236,9 @@ static void return_handler_runs_without_ac(struct kunit *test)
 static void find_return_probe(struct test_kretprobe *p, struct kretprobe_instance *ri,
 			      struct pt_regs *regs)
 {
-	WRITE_ONCE(ri->pool->rp, NULL);
+	static struct kretprobe none;
+
+	WRITE_ONCE(ri->pool->rp, &none);
 	p->data = (unsigned long)get_kretprobe(ri);
 	WRITE_ONCE(ri->pool->rp, &p->rp);
 }
@@ -348,7 +350,7 @@ static void watch_instances(struct kunit *test)
 static void see_instance(struct test_kretprobe *p, struct kretprobe_instance *ri,
 			 struct pt_regs *regs)
 {
-	p->data = (unsigned long)ri->fp;
+	p->data = (unsigned long)(regs + 1);
 }
 
 /* An NMI may look at the list then. In the second call the instance has old values at first. */

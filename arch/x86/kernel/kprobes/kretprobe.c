@@ -38,8 +38,10 @@ static __always_inline void kretprobe_call_or_miss(struct kretprobe *rp,
 }
 
 /*
- * Restore the return address on the stack and in the handlers' registers. From here
- * on a stack trace would take the instances for those of an outer call: unlink them.
+ * Restore the return address on the stack and in the handlers' registers. A stack trace that comes
+ * to the place again, by another tracer's trampoline, must find an older instance than @last. The
+ * instances stay in the task's list until their handlers have returned, and are recycled if one is
+ * killed.
  */
 static __always_inline void kretprobe_restore_return(struct pt_regs *regs,
 						     kprobe_opcode_t **place,
@@ -50,7 +52,7 @@ static __always_inline void kretprobe_restore_return(struct pt_regs *regs,
 	/* The trampoline has pushed it after ss. */
 	regs->sp += 2 * sizeof(long);
 	barrier();
-	kretprobe_unlink(last);
+	WRITE_ONCE(last->fp, NULL);
 }
 
 /* Handle any return: several instances, unregistered probes, other hits under way. */
@@ -66,9 +68,11 @@ static noinstr void kretprobe_handle_return(struct pt_regs *regs, kprobe_opcode_
 		next = kretprobe_next(ri);
 		more = ri != last;
 		rp = kretprobe_if_registered(ri);
+		WRITE_ONCE(ri->fp, NULL);
 		WRITE_ONCE(ri->ret_addr, *place);
 		if (rp)
 			kretprobe_call_or_miss(rp, ri, regs);
+		kretprobe_unlink(ri);
 		kretprobe_put(ri, rp);
 		ri = next;
 	} while (more);
@@ -88,15 +92,14 @@ static __always_inline bool kretprobe_handle_usual_return(struct pt_regs *regs,
 	if (unlikely(!ri || ri->fp != place || kretprobe_shares_ret_addr(ri->ret_addr) ||
 		     kprobe_running()))
 		return false;
-	rp = kretprobe_if_registered(ri);
-	if (unlikely(!rp))
-		return false;
+	rp = READ_ONCE(ri->pool->rp);	/* pairs with kretprobe_pool_drop() */
 	handler = READ_ONCE(rp->handler);
 	if (unlikely(!handler))
 		return false;
 	kretprobe_restore_return(regs, place, ri);
 	kretprobe_call_handler(rp, handler, ri, regs, false);
-	kretprobe_put(ri, rp);
+	kretprobe_unlink(ri);
+	kretprobe_put(ri, true);
 	return true;
 }
 
