@@ -674,6 +674,13 @@ static bool uses_sp(const struct look *l)
 	return (base & 7) == 4 && !(l->rex & 1) && (!in_memory(l) || l->insn.sib.nbytes);
 }
 
+/* Must a return be in the upper half of a cache line? */
+static bool its_is_mitigated(void)
+{
+	return boot_cpu_has_bug(X86_BUG_ITS) && boot_cpu_has(X86_FEATURE_RETHUNK) &&
+	       !boot_cpu_has(X86_FEATURE_CALL_DEPTH);
+}
+
 /* Is an indirect call's target checked there? A mov to r10d, an add to it, je over a ud2. */
 static bool is_cfi_check(const u8 *bytes, size_t limit)
 {
@@ -698,6 +705,8 @@ static int displaces(unsigned long addr, const u8 *bytes, size_t limit, unsigned
 		    expected_error(&l, NULL, limit - pos) ||
 		    (is_call(&l) && pos + l.len < size) || (l.way == CALL_TO && uses_sp(&l)))
 			return -EILSEQ;
+		if (l.way == RET && its_is_mitigated())
+			return -EPERM;
 		if (never_continues(&l))
 			return max(pos + l.len, size);
 	}
@@ -880,7 +889,7 @@ static bool may_fault(unsigned long addr, int size)
 static void check_jump_error(int err, int size)
 {
 	bool mitigation = cpu_feature_enabled(X86_FEATURE_RETPOLINE_LFENCE) ||
-			  cpu_feature_enabled(X86_FEATURE_INDIRECT_THUNK_ITS);
+			  its_is_mitigated();
 	int i = 0;
 
 	while (i < ARRAY_SIZE(jump_errors) - 1 && jump_errors[i] != err)

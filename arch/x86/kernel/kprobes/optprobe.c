@@ -25,6 +25,8 @@
 
 #include <kunit/visibility.h>
 
+#include <asm/alternative.h>
+
 #include "detour.h"
 #include "hit.h"
 #include "insn.h"
@@ -166,6 +168,12 @@ static bool has_extable_entry(unsigned long addr, unsigned int size)
 	return false;
 }
 
+/* True if returns and indirect branches must be in the upper half of a cache line. */
+static bool is_its_mitigated(void)
+{
+	return cpu_wants_rethunk_at((void *)0) && !cpu_wants_rethunk_at((void *)0x20);
+}
+
 /*
  * Read the bytes that a jump of @jump_size bytes displaces. Returns their number, or why
  * there is no jump.
@@ -179,8 +187,7 @@ static int read_displaced_text(u8 *code, unsigned long addr, unsigned int jump_s
 		return -ERANGE;
 	size = min(function_size - offset, (unsigned long)MAX_OPTIMIZED_LENGTH);
 	size = kprobe_read_text(code, addr, size);
-	size = kprobe_displaced_size(code, size, jump_size,
-				     cpu_feature_enabled(X86_FEATURE_INDIRECT_THUNK_ITS),
+	size = kprobe_displaced_size(code, size, jump_size, is_its_mitigated(),
 				     cpu_feature_enabled(X86_FEATURE_RETPOLINE_LFENCE));
 	if (size < 0)
 		return size;
