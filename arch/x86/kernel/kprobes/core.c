@@ -268,7 +268,7 @@ static const char * const no_exceptions[] __initconst = {
 	"restore_registers", "swsusp_arch_suspend", "create_image",
 	"hibernation_snapshot",		/* create_image() may be inlined */
 	/* another kernel is started */
-	"machine_kexec",
+	"machine_kexec", "hv_crash_c_entry",
 };
 
 /* More of i386: x86-64 reaches none of them before it has descriptors. */
@@ -280,7 +280,7 @@ static const char * const no_exceptions_32[] __initconst = {
 /* Text that is copied, and runs where no breakpoint is known. */
 static const char * const copied_text[] __initconst = {
 	"relocate_kernel", "identity_mapped", "virtual_mapped", "swap_pages", "core_restore_code",
-	"copy_loop", "done",
+	"copy_loop", "done", "hv_crash_asm32", "hv_crash_asm64", "hv_crash_asm_end",
 };
 
 /*
