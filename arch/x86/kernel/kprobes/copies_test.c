@@ -34,6 +34,7 @@
 #include <asm/extable.h>
 #include <asm/extable_fixup_types.h>
 
+#include <kunit/resource.h>
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
 
@@ -270,7 +271,7 @@ static const int jump_errors[] = { 0, -EILSEQ, -ERANGE, -EFAULT, -EBUSY, -EADDRI
 
 static struct {
 	unsigned int forms[ARRAY_SIZE(forms)], jumps[ARRAY_SIZE(jump_errors)];
-	unsigned int symbols, places, undecodable, fixups, refused;
+	unsigned int symbols, places, undecodable, fixups, refused, landing_pads;
 	unsigned int emulated, slots, post_slots, detours, post, relays, faults;
 } found;
 
@@ -598,7 +599,7 @@ static int expected_error(const struct look *l, const struct exception_table_ent
 	if (l->kind == REFUSED || (l->op == 0xfb && needs_shadow(l, size)))
 		return -EOPNOTSUPP;
 	/* FRED would wait for another ENDBR. */
-	if (l->op == 0x0f1e && l->form->stays && cpu_feature_enabled(X86_FEATURE_FRED))
+	if (l->op == 0x0f1e && l->form->stays && kprobe_has_fred)
 		return -EOPNOTSUPP;
 	return 0;
 }
@@ -610,7 +611,7 @@ static void check_registered(struct kprobe *kp, bool may_sleep)
 	bool copied = now->kind == COPIED || now->kind == COPIED_PLAIN;
 	bool boosted = copied && !may_sleep;
 	bool post_boosted = boosted && now->kind == COPIED &&
-			    !cpu_feature_enabled(X86_FEATURE_FRED);
+			    !kprobe_has_fred;
 	bool has_slot = copied || now->way >= RET;
 	unsigned long to = 0;
 
@@ -959,6 +960,7 @@ static void check_insn(const struct look *l, size_t size, size_t limit)
 	found.fixups += !!e;
 	err = arch_prepare_kprobe(&c->site.kp);
 	found.refused += !!err;
+	found.landing_pads += err && l->op == 0x0f1e && l->form->stays;
 	if (!MUST(err == expected_error(l, e, size)) && !err)
 		arch_remove_kprobe(&c->site.kp);
 	if (err || expected_error(l, e, size))
@@ -1069,11 +1071,21 @@ static void free_ring(void)
 		free_copies(&ring[i]);
 }
 
+static void take_fred(void *unused)
+{
+	kprobe_has_fred = false;
+}
+
 static void test_copies(struct kunit *test)
 {
 	unsigned int part = part_number(test->param_value), faults = found.faults;
 	unsigned long addr, start, size;
 
+	/* Half of the parts are probed as with FRED. */
+	if (part % 2 && !kprobe_has_fred) {
+		kprobe_has_fred = true;
+		KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, take_fred, NULL));
+	}
 	if (part < ARRAY_SIZE(parts) - 1) {
 		KUNIT_ASSERT_TRUE(test, find_text((unsigned long)register_kprobe, &start, &size));
 		size /= ARRAY_SIZE(parts) - 1;
@@ -1113,6 +1125,8 @@ static void test_counts(struct kunit *test)
 	KUNIT_EXPECT_GT(test, found.emulated, found.places / 20);
 	KUNIT_EXPECT_GT(test, found.post, found.places / 4);
 	KUNIT_EXPECT_GT(test, found.relays, 0);
+	if (IS_ENABLED(CONFIG_X86_KERNEL_IBT))
+		KUNIT_EXPECT_GT(test, found.landing_pads, 0);
 }
 
 static int init_suite(struct kunit_suite *suite)

@@ -17,7 +17,6 @@
 #include <linux/string.h>
 
 #include <asm/extable_fixup_types.h>
-#include <asm/ibt.h>
 #include <asm/sections.h>
 #include <asm/text-patching.h>
 
@@ -71,14 +70,17 @@ static int kprobe_make_slot(struct kprobe *p, struct insn *insn, const void *nex
 	return 0;
 }
 
+/* Whether the kernel uses FRED, see arch_populate_kprobe_blacklist(). A test changes it. */
+bool kprobe_has_fred __read_mostly;
+EXPORT_SYMBOL_IF_KUNIT(kprobe_has_fred);
+
 /*
  * FRED saves in an exception's frame that the CPU expects an ENDBR. The return from a
  * breakpoint on an ENDBR would make the CPU expect another one after it.
  */
 static bool is_fred_landing_pad(const struct insn *insn)
 {
-	return cpu_feature_enabled(X86_FEATURE_FRED) && insn->length == ENDBR_INSN_SIZE &&
-	       is_endbr((u32 *)insn->kaddr);
+	return kprobe_has_fred && kprobe_insn_class(insn) == INSN_ENDBR;
 }
 
 /*
@@ -156,7 +158,7 @@ EXPORT_SYMBOL_IF_KUNIT(arch_prepare_kprobe);
 static const void *post_copy_continuation(const struct insn *insn)
 {
 	return kprobe_insn_class(insn) == INSN_SYSTEM || cpu_feature_enabled(X86_FEATURE_XENPV) ||
-	       cpu_feature_enabled(X86_FEATURE_FRED) ? NULL : kprobe_post_stub;
+	       kprobe_has_fred ? NULL : kprobe_post_stub;
 }
 
 int arch_prepare_post_handler(struct kprobe *p)
@@ -280,7 +282,7 @@ static const char * const no_exceptions_32[] __initconst = {
 /* Text that is copied, and runs where no breakpoint is known. */
 static const char * const copied_text[] __initconst = {
 	"relocate_kernel", "identity_mapped", "virtual_mapped", "swap_pages", "core_restore_code",
-	"copy_loop", "done", "hv_crash_asm32", "hv_crash_asm64", "hv_crash_asm_end",
+	"copy_loop", "done", "hv_crash_asm32", "hv_crash_asm64",
 };
 
 /*
@@ -311,6 +313,7 @@ static void __init kprobe_blacklist_names(const char * const *name, unsigned int
 
 int __init arch_populate_kprobe_blacklist(void)
 {
+	kprobe_has_fred = cpu_feature_enabled(X86_FEATURE_FRED);
 	kprobe_blacklist_names(hit_path, ARRAY_SIZE(hit_path));
 	kprobe_blacklist_names(no_exceptions, ARRAY_SIZE(no_exceptions));
 	if (IS_ENABLED(CONFIG_X86_32))

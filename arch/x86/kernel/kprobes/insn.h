@@ -11,6 +11,8 @@
 struct insn;
 struct pt_regs;
 
+extern bool kprobe_has_fred;
+
 /* What kprobes must know of an instruction */
 enum insn_class {
 	INSN_ORDINARY = '.',		/* a copy at another address does the same */
