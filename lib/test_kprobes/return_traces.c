@@ -2,8 +2,11 @@
 /* Stack traces show real callers, and not the trampoline. */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
+#include <linux/kprobes.h>
 #include <linux/sched.h>
 #include <linux/stacktrace.h>
+
+#include <kunit/resource.h>
 
 #include "hosts.h"
 #include "interrupt.h"
@@ -124,6 +127,33 @@ static void traces_of_other_tasks_show_real_callers(struct kunit *test)
 	expect_reliable_trace(test, task);
 }
 
+static struct kretprobe switch_probe;
+
+static void unregister_switch_probe(void *unused)
+{
+	unregister_kretprobe(&switch_probe);
+}
+
+static void return_probe_of_the_switch_is_not_in_traces(struct kunit *test)
+{
+	struct task_struct *task;
+
+	if (!IS_ENABLED(CONFIG_X86))
+		kunit_skip(test, "not in this kernel");
+	trace_sleeper(test, HOST, &kpt_unprobed_trace);
+	/* Each task that sleeps has an instance. */
+	switch_probe = (struct kretprobe){
+		.kp.symbol_name = "__switch_to_asm",
+		.maxactive = 1024,
+	};
+	KUNIT_ASSERT_EQ(test, register_kretprobe(&switch_probe), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unregister_switch_probe, NULL), 0);
+	task = trace_sleeper(test, HOST, &kpt_probed_trace);
+	kpt_expect_same_trace(test, &kpt_probed_trace, "sleeping");
+	expect_reliable_trace(test, task);
+	KUNIT_EXPECT_EQ(test, switch_probe.nmissed, 0);
+}
+
 static int start_traces_test(struct kunit *test)
 {
 	if (!CAN_TRACE)
@@ -136,6 +166,7 @@ static struct kunit_case kretprobes_traces_cases[] = {
 	KUNIT_CASE(traces_show_real_callers_on_a_changed_path),
 	KUNIT_CASE_PARAM(traces_of_interrupts_show_real_callers, kpt_host_gen_params),
 	KUNIT_CASE_PARAM(traces_of_other_tasks_show_real_callers, kpt_host_gen_params),
+	KUNIT_CASE(return_probe_of_the_switch_is_not_in_traces),
 	{ }
 };
 
