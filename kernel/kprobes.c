@@ -9,7 +9,6 @@
 #include <linux/init.h>
 #include <linux/irq_work.h>
 #include <linux/kdebug.h>
-#include <linux/limits.h>
 #include <linux/list_sort.h>
 #include <linux/notifier.h>
 #include <linux/ratelimit.h>

@@ -11,7 +11,6 @@
 #error "include <linux/kprobes.h>"
 #endif
 
-#include <linux/bits.h>
 #include <linux/cleanup.h>
 
 struct jprobe;

@@ -12,7 +12,6 @@
  */
 #include "internal.h"
 
-#include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/sched.h>
 

@@ -5,7 +5,6 @@
 #include "internal.h"
 
 #include <linux/array_size.h>
-#include <linux/compiler.h>
 #include <linux/debugfs.h>
 #include <linux/fs.h>
 #include <linux/init.h>

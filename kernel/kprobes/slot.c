@@ -11,7 +11,6 @@
 #include <linux/execmem.h>
 #include <linux/init.h>
 #include <linux/kallsyms.h>
-#include <linux/limits.h>
 #include <linux/perf_event.h>
 #include <linux/slab.h>
 #include <linux/string.h>
