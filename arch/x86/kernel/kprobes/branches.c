@@ -21,7 +21,6 @@
 #include <linux/kprobes.h>
 #include <linux/kprobes_tables.h>
 #include <linux/memory.h>
-#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>

@@ -34,7 +34,6 @@
 #ifndef __ASSEMBLY__
 
 #include <linux/compiler.h>
-#include <linux/kconfig.h>
 #include <linux/kprobes.h>
 #include <linux/types.h>
 

@@ -12,7 +12,6 @@
  * detour does.
  */
 #include <linux/cleanup.h>
-#include <linux/errno.h>
 #include <linux/ftrace.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>

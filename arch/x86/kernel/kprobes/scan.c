@@ -9,7 +9,6 @@
  */
 #include <linux/cache.h>
 #include <linux/export.h>
-#include <linux/kernel.h>
 #include <linux/string.h>
 
 #include <asm/nops.h>

@@ -5,7 +5,6 @@
 #include <linux/cleanup.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
-#include <linux/percpu.h>
 #include <linux/preempt.h>
 #include <linux/ptrace.h>
 #include <linux/uaccess.h>
