@@ -95,8 +95,6 @@ static void disarm_sites(struct list_head *batch)
 	LIST_HEAD(disarmed);
 	LIST_HEAD(some);
 
-	if (list_empty(batch))
-		return;
 	kprobe_ftrace_disarm_sites(batch);
 	while (!list_empty(batch)) {
 		for (unsigned int n = 0; n < SITES_AT_A_TIME && !list_empty(batch); n++)
@@ -126,8 +124,6 @@ int kprobes_apply(struct list_head *batch, bool may_arm)
 	int err;
 
 	lockdep_assert_held(&kprobe_mutex);
-	if (list_empty(batch))
-		return 0;
 	list_for_each_entry_safe(site, next, batch, batch) {
 		bool armed = site_is_armed(site);
 
