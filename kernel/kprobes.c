@@ -484,7 +484,7 @@ static int kprobe_set_disabled(struct kprobe *p, u32 disabled)
 {
 	struct kprobe_site *site;
 	LIST_HEAD(batch);
-	int err = 0;
+	int err;
 
 	if (kprobes_must_not_wait())
 		return -EDEADLK;
@@ -498,8 +498,7 @@ static int kprobe_set_disabled(struct kprobe *p, u32 disabled)
 		return 0;
 	kprobe_change_flag(p, KPROBE_FLAG_DISABLED, disabled);
 	site_add_to_batch(site, &batch);
-	if (!disabled)
-		err = kprobes_apply(&batch, true);
+	err = kprobes_apply(&batch, !disabled);
 	if (err)
 		kprobe_change_flag(p, KPROBE_FLAG_DISABLED, true);
 	kprobes_apply_removal(&batch);
