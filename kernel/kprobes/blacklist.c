@@ -35,9 +35,8 @@ static int blacklist_add_symbol(unsigned long entry, unsigned long lowest)
 		return -ENOENT;
 	if (!size)
 		return 0;
-	start = entry - offset;
-	end = start + size;
-	start = max(start, lowest);
+	start = max(entry - offset, lowest);
+	end = entry - offset + size;
 	if (mtree_load(&kprobe_blacklist, start))
 		return end - entry;
 	/* A larger part replaces a smaller one, which ends at the same address. */
