@@ -101,13 +101,12 @@ static int kprobes_collect_requests(struct kprobe **kps, struct kprobe_transacti
 	}
 	while (!list_empty(&seen))
 		list_del_init(seen.next);
-	if (again >= 0) {
-		WARN_ONCE(1, "kprobe %pS is registered twice\n", kps[again]->addr ?:
-			  (void *)kps[again]->pre_handler);
-		reqs[again].where.why = "the probe is registered, or twice in the array";
-		return kprobes_set_failed(ta, again, -EINVAL);
-	}
-	return 0;
+	if (again < 0)
+		return 0;
+	WARN_ONCE(1, "kprobe %pS is registered twice\n", kps[again]->addr ?:
+		  (void *)kps[again]->pre_handler);
+	reqs[again].where.why = "the probe is registered, or twice in the array";
+	return kprobes_set_failed(ta, again, -EINVAL);
 }
 
 static void kprobes_resolve_requests(struct kprobe **kps, struct kprobe_transaction *ta)

@@ -175,12 +175,11 @@ static int kprobe_ftrace_join(struct list_head *batch, struct ftrace_ops *ops)
 		kprobe_ftrace_collect_ips(batch, ops, GFP_KERNEL, site_joins_ops);
 	unsigned long anchor =
 		(unsigned long)dereference_kernel_function_descriptor(kprobe_ftrace_anchor);
-	int err = 0;
+	int err;
 
 	if (IS_ERR_OR_NULL(set))
 		return PTR_ERR_OR_ZERO(set);
-	if (!is_registered(ops))
-		err = ftrace_set_filter_ip(ops, anchor, 0, 1);
+	err = is_registered(ops) ? 0 : ftrace_set_filter_ip(ops, anchor, 0, 1);
 	err = err ?: ftrace_set_filter_ips(ops, set->ip, set->count, 0, 0);
 	if (!err && !is_registered(ops))
 		err = register_ftrace_function(ops);
