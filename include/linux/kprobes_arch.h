@@ -15,7 +15,6 @@
 
 struct jprobe;
 struct kprobe_text;
-struct notifier_block;
 
 /* Progress of a hit on a CPU: values of kprobe_ctlblk::kprobe_status. */
 #define KPROBE_HIT_ACTIVE	BIT(0)	/* a handler runs */

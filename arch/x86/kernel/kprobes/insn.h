@@ -8,9 +8,6 @@
 #include <linux/kprobes.h>
 #include <linux/types.h>
 
-struct insn;
-struct pt_regs;
-
 extern bool kprobe_has_fred;
 
 /* What kprobes must know of an instruction */
