@@ -10,7 +10,6 @@
  * and of exception fixups, and words of data that may be addresses in the text, but for those
  * of probes and on the first task's stack.
  */
-
 #include <linux/cleanup.h>
 #include <linux/err.h>
 #include <linux/errno.h>

@@ -6,7 +6,6 @@
  * not run while kprobes keeps interrupts off. kprobe_emulate_insn() applies their effect to
  * the saved registers, from a description made when the probe is registered.
  */
-
 #include <linux/cache.h>
 #include <linux/export.h>
 #include <linux/init.h>

@@ -142,11 +142,10 @@ static const struct opcode_group *find_opcode_group(u16 opcode, u8 prefix)
 {
 	const struct opcode_group *g;
 
-	for (g = opcode_groups; g < opcode_groups + ARRAY_SIZE(opcode_groups); g++) {
+	for (g = opcode_groups; g < opcode_groups + ARRAY_SIZE(opcode_groups); g++)
 		if (g->opcode == opcode &&
 		    (g->prefix == prefix || g->prefix == ANY_PREFIX))
 			return g;
-	}
 	return NULL;
 }
 

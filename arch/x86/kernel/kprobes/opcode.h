@@ -58,11 +58,10 @@ static inline bool is_apx_insn(const struct insn *insn)
 static inline u16 insn_opcode(const struct insn *insn)
 {
 	const u8 *opcode = insn->opcode.bytes;
-	const u8 *rex = insn->rex_prefix.bytes;
 
 	if (insn->vex_prefix.nbytes)
 		return OPCODE_VEX | opcode[0];
-	if (is_rex2_insn(insn) && X86_REX2_M(rex[1]))
+	if (is_rex2_insn(insn) && X86_REX2_M(insn->rex_prefix.bytes[1]))
 		return 0x0f00 | opcode[0];
 	if (insn->opcode.nbytes > 1)
 		return 0x0f00 | opcode[1];
