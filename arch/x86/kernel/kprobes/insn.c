@@ -341,4 +341,3 @@ bool kprobe_is_static_call_tramp(const u8 *code, size_t len)
 	return len >= JMP32_INSN_SIZE + sizeof(signature) &&
 	       !memcmp(code + JMP32_INSN_SIZE, signature, sizeof(signature));
 }
-EXPORT_SYMBOL_IF_KUNIT(kprobe_is_static_call_tramp);
