@@ -36,10 +36,7 @@
 /* Delay before optimising: a site may leave again, and others may join the batch. */
 #define OPTIMIZE_DELAY	(HZ / 20)
 
-/*
- * Delay before sites are reconsidered if no event shows that the reason has ended.
- * It doubles after each attempt without success.
- */
+/* Delay of a retry if no event shows that the reason has ended. It doubles until one succeeds. */
 #define RETRY_DELAY	(5 * HZ)
 #define RETRY_DELAY_MAX	(320 * HZ)
 
@@ -474,7 +471,6 @@ void kprobe_optimizer_show_reasons(struct seq_file *m)
 		seq_printf(m, "no_jump_%s: %lu\n", reasons[i].name, count[i]);
 }
 
-/* Apply a new value of the knob to all sites. */
 static void optimizer_reconsider_all(void)
 {
 	struct kprobe_site *site;

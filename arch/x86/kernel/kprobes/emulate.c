@@ -139,11 +139,7 @@ static int emul_prepare_branch(struct insn_emulation *emul, const struct insn *i
 	}
 }
 
-/*
- * kprobe_prepare_emulation() - Describe an instruction for kprobe_emulate_insn()
- *
- * Returns 0, or -EILSEQ if it cannot be emulated.
- */
+/* kprobe_prepare_emulation() - Describe an instruction; -EILSEQ if it cannot be emulated, or 0 */
 int kprobe_prepare_emulation(struct insn_emulation *emul, const struct insn *insn)
 {
 	*emul = (struct insn_emulation) {
