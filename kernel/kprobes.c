@@ -140,9 +140,8 @@ static int kprobe_prepare_site(struct kprobe_request *req, struct kprobe_cursor 
 {
 	struct kprobe_site *site;
 	struct kprobe *kp;
-	int err;
+	int err = kprobe_check_place(&req->where, cursor);
 
-	err = kprobe_check_place(&req->where, cursor);
 	if (err)
 		return err;
 	/* A slot is text: nobody else patches any while it is written. */

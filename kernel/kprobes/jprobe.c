@@ -29,9 +29,8 @@ static int jprobe_prepare(struct kprobe *p, struct kprobe_address *where)
 {
 	const struct jprobe *jp = container_of(p, struct jprobe, kp);
 	void *entry = dereference_symbol_descriptor(jp->entry);
-	int err;
+	int err = jprobe_check(p, where);
 
-	err = jprobe_check(p, where);
 	if (err)
 		return err;
 	if (!kernel_text_address((unsigned long)entry))

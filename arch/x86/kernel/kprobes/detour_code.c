@@ -172,9 +172,8 @@ static int detour_generate(struct detour_code *code, struct arch_optimized_insn 
 int kprobe_detour_make(struct arch_optimized_insn *op, struct kprobe_site *site)
 {
 	struct detour_code code;
-	int err;
+	int err = detour_generate(&code, op, site, site->kp.addr);	/* to know its length */
 
-	err = detour_generate(&code, op, site, site->kp.addr);	/* to know its length */
 	if (err)
 		return err;
 	op->insn = kprobe_get_optinsn_slot(&site->kp, code.len);
