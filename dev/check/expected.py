@@ -62,7 +62,6 @@ class Expected:
 
     def without_allowed(self, lines):
         """The lines that are not those of may-warn; one in the head of a warning stays."""
-        lines = list(lines)
         return [line for before, line in zip(["", *lines], lines)
                 if "[ cut here ]" in before or not any(regex.fullmatch(line) for regex in self.lines)]
 

@@ -49,12 +49,6 @@ OURS = ("kernel/kprobes.o", "kernel/kprobes/**/*.o", "arch/x86/kernel/kprobes/*.
 LIBRARY = ("lib/*.o", "kernel/kcsan/*.o", "kernel/trace/trace_kprobe.o", "kernel/trace/trace_probe.o")
 
 
-def kernel_lines(file):
-    for line in file:
-        if match := KERNEL.search(line.rstrip()):
-            yield match[1]
-
-
 def functions(directory, patterns):
     """The names of the functions in these objects."""
     objects = [file for pattern in patterns for file in Path(directory).glob(pattern)]
@@ -115,7 +109,8 @@ def judge(console, expectations, objects):
     """The lines of the reports in a console that nobody expects, and those about data races.
     objects is the build directory of the kernel."""
     wanted, notes = expectations.warnings, []
-    blocks = splats(expectations.without_allowed(kernel_lines(console)))
+    lines = [match[1] for line in console if (match := KERNEL.search(line.rstrip()))]
+    blocks = splats(expectations.without_allowed(lines))
     # One that is cut short counts.
     races = [block for block in blocks if block[0].startswith(RACE) and RACE_LAST in block[-1]]
     if races:
