@@ -43,6 +43,7 @@ COUNTER = re.compile(r"[^;=]*(?:\+\+|--);|(?:\+\+|--)[^;=]*;|atomic\w*_(?:inc|de
 LOCK = re.compile(r"guard\(|\w*(?:lock|unlock)\w*\(|preempt_(?:dis|en)able\w*\(|\w*preempt_count_(?:add|sub)\("
                   r"|rcu_read_|local_irq_|ct_nmi_")
 BARRIER = re.compile(r"smp_\w*mb\w*\(\);|barrier\(\);")
+DROPPED = {"barrier": BARRIER, "wait": WAIT, "lock": LOCK, "counter": COUNTER}
 WEAKER = (
     ("barrier", re.compile(r"\bsmp_store_release\("), "WRITE_ONCE(*"),
     ("barrier", re.compile(r"\bsmp_load_acquire\("), "READ_ONCE(*"),
@@ -67,7 +68,6 @@ OPERATORS = [re.compile(pattern) for pattern in (
     r"(?<=[ \t])(<=|>=|==|!=|<|>)(?=\s)", r"(?<=[ \t])(&&|\|\|)(?=\s)", r"(?<=\w|\)|\]) ([+-] 1)\b(?!U?L?\s*<<)",
     r"\b(min|max)(?=\()", r"\b(true|false)\b", r"(?<== )(0|1)(?=;)", r"(\+\+|--)")]
 ERRORS = ("EINVAL", "ENOENT", "ENOMEM", "EOPNOTSUPP", "EBUSY")
-
 
 # Of assembly: what names the code that follows, instructions, and what can be made of one.
 ASSEMBLY = re.compile(r"^\.macro|^SYM_CODE_START", re.M)
@@ -163,13 +163,6 @@ def operators(code, start, end, control=False):
             yield Change(kind, match.start(), match.end(), match.expand(new))
 
 
-def kind_of_drop(statement):
-    for kind, pattern in ("barrier", BARRIER), ("wait", WAIT), ("lock", LOCK), ("counter", COUNTER):
-        if pattern.match(statement):
-            return kind
-    return "statement"
-
-
 def candidates(source, code, statement):
     """The changes that can be made to a statement of source; code is its masked text."""
     start, end = statement.start, statement.end
@@ -205,7 +198,7 @@ def candidates(source, code, statement):
         return found
     if DECLARATION.match(text):
         return found
-    kind = kind_of_drop(text)
+    kind = next((kind for kind, pattern in DROPPED.items() if pattern.match(text)), "statement")
     found += [Change(kind, start, end, ";")] * (1 + (kind != "statement"))
     if void and not statement.last and kind == "statement":
         found.append(Change("return", start, end, "return;"))
