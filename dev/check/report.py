@@ -77,6 +77,13 @@ def run(*command, **options):
     return done.stdout
 
 
+def attempt(*command, cwd=REPO, env=None):
+    """(the exit status of a command that may fail, the lines of its output)"""
+    done = subprocess.run(command, cwd=cwd, env=env, text=True, errors="replace",
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.returncode, done.stdout.splitlines()
+
+
 class Report:
     def __init__(self, planned=None, width=0):
         """planned: the number of results, if it is known; width: of "ok NUMBER"."""
