@@ -58,23 +58,18 @@ def configuration(disc, smp, megabytes, console, verdict):
         "info: action=ignore"))
 
 
-def make_disc(directory, kernel, initrd, parameters):
+def command(directory, args, parameters, console, verdict):
+    """Make the files of a machine in @directory; return the command that runs it."""
     if missing := [file for file in ("grub-mkrescue", "xorriso", "mformat", *BIOS) if not shutil.which(file, mode=os.F_OK)]:
         sys.exit(f"boot: no {missing[0]}: run dev/packages")
     files, disc = directory / "disc", directory / "disc.iso"
     (files / "boot/grub").mkdir(parents=True)
-    shutil.copy(kernel, files / "kernel")
-    shutil.copy(initrd, files / "initrd")
+    shutil.copy(args.kernel, files / "kernel")
+    shutil.copy(args.initrd, files / "initrd")
     (files / "boot/grub/grub.cfg").write_text(f"linux /kernel {parameters}\ninitrd /initrd\nboot\n")
     done = subprocess.run(["grub-mkrescue", "-o", disc, files], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"boot: grub-mkrescue failed: {done.stderr}")
-    return disc
-
-
-def command(directory, args, parameters, console, verdict):
-    """Make the files of a machine in @directory; return the command that runs it."""
-    disc = make_disc(directory, args.kernel, args.initrd, parameters)
     megabytes = int(args.memory[:-1]) * {"M": 1, "G": 1024}[args.memory[-1]]
     (directory / "machine").write_text(configuration(disc, args.smp, megabytes, console, verdict))
     # Debian's Bochs starts in its debugger.
