@@ -15,7 +15,6 @@ from collections import Counter
 RESULT = re.compile(r"( *)(not )?ok\b *(\d+)? *(?:- )?(.*?)(?: *(?<!\\)# *(SKIP|TODO|XFAIL)\b(.*))?$", re.I)
 PLAN = re.compile(r"( *)1\.\.(\d+)(?: *# *SKIP\b *(.*))?", re.I)
 VERSION = re.compile(r"( *)K?TAP version \d+")
-NOTE = re.compile(r" *#")
 
 
 class Level:
@@ -49,7 +48,7 @@ class Count:
                 levels.append(Level(len(match[1])))
             elif line.lstrip().startswith("Bail out!"):
                 self.fail(levels, line.strip(), notes)
-            elif NOTE.match(line):
+            elif line.lstrip(" ").startswith("#"):
                 notes.append(line.strip())
         self.results += self.close(levels, 0, where)
 
