@@ -49,8 +49,12 @@ run_while_switching() {	# COMMAND
 		echo >>"$output.rounds"
 	done &
 	switcher=$!
-	"$1"
-	run_status=$?
+	# A round takes long if the optimiser itself is probed.
+	for _ in $(seq 20); do
+		"$1"
+		run_status=$?
+		[ $run_status = 0 ] && [ "$(count_rounds)" -lt 3 ] || break
+	done
 	kill $switcher
 	wait $switcher
 	echo 1 >$knob
@@ -58,14 +62,11 @@ run_while_switching() {	# COMMAND
 	[ "$run_status" = 0 ] && [ "$(count_rounds)" -ge 3 ]
 }
 
-# Take a CPU offline and online at least five times, until three rounds have passed.
 replug_cpu() {
-	for i in $(seq 50); do
+	for _ in 1 2 3 4 5; do
 		{ echo 0 >$cpu && fork_three_times && echo 1 >$cpu && fork_three_times; } ||
 			return 1
-		[ "$i" -lt 5 ] || [ "$(count_rounds)" -lt 3 ] || break
 	done
-	echo "$i times"
 }
 
 plan 14
