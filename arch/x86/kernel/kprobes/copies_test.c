@@ -588,6 +588,11 @@ static bool needs_shadow(const struct look *sti, size_t size)
 					      next.op != 0x0f1e);
 }
 
+static bool is_landing_pad(const struct look *l)
+{
+	return l->op == 0x0f1e && l->form->stays;
+}
+
 /* What arch_prepare_kprobe() must return. @size bytes can be read. */
 static int expected_error(const struct look *l, const struct exception_table_entry *e, size_t size)
 {
@@ -599,7 +604,7 @@ static int expected_error(const struct look *l, const struct exception_table_ent
 	if (l->kind == REFUSED || (l->op == 0xfb && needs_shadow(l, size)))
 		return -EOPNOTSUPP;
 	/* FRED would wait for another ENDBR. */
-	if (l->op == 0x0f1e && l->form->stays && kprobe_has_fred)
+	if (is_landing_pad(l) && kprobe_has_fred)
 		return -EOPNOTSUPP;
 	return 0;
 }
@@ -610,8 +615,7 @@ static void check_registered(struct kprobe *kp, bool may_sleep)
 	const struct arch_specific_insn *ainsn = &kp->ainsn;
 	bool copied = now->kind == COPIED || now->kind == COPIED_PLAIN;
 	bool boosted = copied && !may_sleep;
-	bool post_boosted = boosted && now->kind == COPIED &&
-			    !kprobe_has_fred;
+	bool post_boosted = boosted && now->kind == COPIED && !kprobe_has_fred;
 	bool has_slot = copied || now->way >= RET;
 	unsigned long to = 0;
 
@@ -960,7 +964,7 @@ static void check_insn(const struct look *l, size_t size, size_t limit)
 	found.fixups += !!e;
 	err = arch_prepare_kprobe(&c->site.kp);
 	found.refused += !!err;
-	found.landing_pads += err && l->op == 0x0f1e && l->form->stays;
+	found.landing_pads += err && is_landing_pad(l);
 	if (!MUST(err == expected_error(l, e, size)) && !err)
 		arch_remove_kprobe(&c->site.kp);
 	if (err || expected_error(l, e, size))
