@@ -31,7 +31,7 @@
 #define COOKIE	0xc00c1e	/* of all attachments that can have one */
 
 #define MAX_DEPTH	48
-#define MAX_OBSERVATIONS	16
+#define MAX_OBSERVATIONS	24
 
 /* The findings of one program. */
 struct observation {
@@ -53,7 +53,13 @@ enum how {
 	TRACEFS,	/* ENTRY_EVENT or RETURN_EVENT of tracefs */
 	MULTI,		/* a BPF link to an fprobe */
 	SESSION,	/* a BPF link to an fprobe, with one program for entry and return */
+	TRAMPOLINE,	/* a trampoline of BPF, which ftrace calls directly */
+	TRAMPOLINES,	/* the same, of a link that can have many */
 };
+
+/* These attach types are not in older headers. */
+#define TRACE_FENTRY_MULTI	(BPF_TRACE_KPROBE_SESSION + 3)
+#define TRACE_FEXIT_MULTI	(BPF_TRACE_KPROBE_SESSION + 4)
 
 /* A way to attach a program. */
 struct way {
@@ -62,6 +68,11 @@ struct way {
 	bool returns;		/* at the return */
 	bool inside;		/* neither at the entry nor at the return */
 };
+
+static inline bool is_traced(const struct way *way)
+{
+	return way->how == TRAMPOLINE || way->how == TRAMPOLINES;
+}
 
 /* A program and the probe that it is attached to. */
 struct attached {
@@ -77,7 +88,7 @@ extern struct observation *observations;
 extern int stack_map;
 void create_maps(void);
 void reset_observations(void);
-int load_observer(int i, int value, int attach_type);
+int load_observer(int i, const struct way *way, int attach_type, __u32 function);
 int load_injector(int error);
 int sys_bpf(int command, union bpf_attr *attr);
 
@@ -86,13 +97,17 @@ int open_pmu(const char *function, __u64 where, bool returns);
 int offset_inside(const char *function);
 void write_events(const char *text);
 int set_program(int event, int program);
+bool has_trampolines_for(const struct way *way, const char *function);
 struct attached attach_observer(const struct way *way, const char *function, int i);
-void detach(const struct attached *at);
+void detach(struct attached *at);
+
+/* bpf_btf.c */
+__u32 btf_id_of(const char *function);
 
 /* bpf_stack.c */
 void read_symbols(void);
 __u64 address_of(const char *name);
-bool is_true_stack(const __u64 *stack, int depth, bool returns);
+bool is_true_stack(const __u64 *stack, int depth, const struct way *way);
 bool is_true_stack_id(__u32 id, const struct observation *observation);
 
 #endif

@@ -88,6 +88,13 @@ int set_program(int event, int program)
 	return event;
 }
 
+static int create_link(union bpf_attr *attr)
+{
+	int fd = sys_bpf(BPF_LINK_CREATE, attr);
+
+	return fd < 0 ? -errno : fd;
+}
+
 /* The link keeps a reference to the event. */
 static int link_program(int event, int program)
 {
@@ -97,14 +104,13 @@ static int link_program(int event, int program)
 		.link_create.attach_type = BPF_PERF_EVENT,
 		.link_create.perf_event.bpf_cookie = COOKIE,
 	};
-	int fd, err;
+	int fd;
 
 	if (event < 0)
 		return event;
-	fd = sys_bpf(BPF_LINK_CREATE, &attr);
-	err = errno;
+	fd = create_link(&attr);
 	close(event);
-	return fd < 0 ? -err : fd;
+	return fd;
 }
 
 static int link_multi(const char *function, int program, int attach_type, bool returns)
@@ -121,9 +127,8 @@ static int link_multi(const char *function, int program, int attach_type, bool r
 			.cookies = (uintptr_t)cookies,
 		},
 	};
-	int fd = sys_bpf(BPF_LINK_CREATE, &attr);
 
-	return fd < 0 ? -errno : fd;
+	return create_link(&attr);
 }
 
 /* The offset of an instruction that is neither the first nor the ftrace site. */
@@ -141,10 +146,57 @@ int offset_inside(const char *function)
 	return offset;
 }
 
+/* The program names the function. */
+static int link_trampoline(int program, int attach_type)
+{
+	union bpf_attr attr = {
+		.link_create.prog_fd = program,
+		.link_create.attach_type = attach_type,
+		.link_create.tracing.cookie = COOKIE,
+	};
+
+	return create_link(&attr);
+}
+
+static int link_trampolines(const char *function, int program, int attach_type)
+{
+	const __u32 ids[] = { btf_id_of(function) };
+	const __u64 cookies[] = { COOKIE };
+	/* In newer headers, this is a part of union bpf_attr. */
+	struct {
+		__u32 prog_fd, target_fd, attach_type, flags;
+		__u64 ids, cookies;
+		__u32 cnt;
+	} link_create = {
+		.prog_fd = program,
+		.attach_type = attach_type,
+		.ids = (uintptr_t)ids,
+		.cookies = (uintptr_t)cookies,
+		.cnt = 1,
+	};
+	union bpf_attr attr = { };
+
+	memcpy(&attr, &link_create, sizeof(link_create));
+	return create_link(&attr);
+}
+
 static int attach_type_of(const struct way *way)
 {
-	return way->how == MULTI ? BPF_TRACE_KPROBE_MULTI :
-	       way->how == SESSION ? BPF_TRACE_KPROBE_SESSION : 0;
+	static const int types[][2] = {
+		[MULTI] = { BPF_TRACE_KPROBE_MULTI, BPF_TRACE_KPROBE_MULTI },
+		[SESSION] = { BPF_TRACE_KPROBE_SESSION },
+		[TRAMPOLINE] = { BPF_TRACE_FENTRY, BPF_TRACE_FEXIT },
+		[TRAMPOLINES] = { TRACE_FENTRY_MULTI, TRACE_FEXIT_MULTI },
+	};
+
+	return types[way->how][way->returns];
+}
+
+/* False if a way needs what this kernel does not have: type information, or a link to many. */
+bool has_trampolines_for(const struct way *way, const char *function)
+{
+	return !is_traced(way) || (btf_id_of(function) &&
+		(way->how == TRAMPOLINE || address_of("bpf_tracing_multi_attach")));
 }
 
 static int attach_program(const struct way *way, const char *function, int program)
@@ -161,33 +213,38 @@ static int attach_program(const struct way *way, const char *function, int progr
 	case TRACEFS:
 		return set_program(open_tracefs(way->returns ? RETURN_EVENT : ENTRY_EVENT),
 				   program);
+	case TRAMPOLINE:
+		return link_trampoline(program, attach_type_of(way));
+	case TRAMPOLINES:
+		return link_trampolines(function, program, attach_type_of(way));
 	default:
 		return link_multi(function, program, attach_type_of(way), way->returns);
 	}
 }
 
-/*
- * Attach a program that stores its findings in observations[@i]. It returns 1 if @i is odd,
- * which has an effect in sessions only.
- */
+/* Attach a program that stores its findings in observations[@i]. */
 struct attached attach_observer(const struct way *way, const char *function, int i)
 {
 	struct attached at = {
 		.way = way,
-		.program = load_observer(i, i & 1, attach_type_of(way)),
-		.event = -EINVAL,
+		.program = -1,
+		.event = -EOPNOTSUPP,
 		.observation = &observations[i],
 	};
 
-	if (at.program >= 0)
-		at.event = attach_program(way, function, at.program);
+	if (!has_trampolines_for(way, function))
+		return at;
+	at.program = load_observer(i, way, attach_type_of(way),
+				   way->how == TRAMPOLINE ? btf_id_of(function) : 0);
+	at.event = at.program < 0 ? -EINVAL : attach_program(way, function, at.program);
 	return at;
 }
 
-void detach(const struct attached *at)
+void detach(struct attached *at)
 {
 	if (at->event >= 0)
 		close(at->event);
 	if (at->program >= 0)
 		close(at->program);
+	*at = (struct attached){ .program = -1, .event = -1 };
 }

@@ -26,7 +26,7 @@ static int observation_map;
 
 struct program {
 	int num;
-	struct bpf_insn insns[48];
+	struct bpf_insn insns[64];
 };
 
 static void emit(struct program *p, const struct bpf_insn *insns, int num)
@@ -83,12 +83,14 @@ int sys_bpf(int command, union bpf_attr *attr)
 	return syscall(__NR_bpf, command, attr, sizeof(*attr));
 }
 
-static int load_program(const struct program *p, int attach_type)
+/* @function is the number of its type, if the program is of one function. */
+static int load_program(const struct program *p, int type, int attach_type, __u32 function)
 {
 	static char log[64 << 10];
 	union bpf_attr attr = {
-		.prog_type = BPF_PROG_TYPE_KPROBE,
+		.prog_type = type,
 		.expected_attach_type = attach_type,
+		.attach_btf_id = function,
 		.insns = (uintptr_t)p->insns,
 		.insn_cnt = p->num,
 		.license = (uintptr_t)"GPL",
@@ -103,9 +105,38 @@ static int load_program(const struct program *p, int attach_type)
 	return fd;
 }
 
-/* Load a program that stores its findings in observations[@i], and returns @value. */
-int load_observer(int i, int value, int attach_type)
+/* Let a helper of trampolines store an argument, or the return value, in the observation. */
+static void emit_fetch(struct program *p, size_t where, int function, int argument)
 {
+	int pointer = function == BPF_FUNC_get_func_arg ? BPF_REG_3 : BPF_REG_2;
+
+	EMIT(p, BPF_MOV64_REG(BPF_REG_1, BPF_REG_6),
+	     BPF_MOV64_IMM(BPF_REG_2, argument),
+	     BPF_MOV64_REG(pointer, BPF_REG_7),
+	     BPF_ALU64_IMM(BPF_ADD, pointer, where),
+	     BPF_EMIT_CALL(function));
+}
+
+static void emit_values(struct program *p, const struct way *way)
+{
+	if (!is_traced(way)) {
+		emit_store_register(p, offsetof(struct observation, argument_2), ARGUMENT_2);
+		emit_store_register(p, offsetof(struct observation, argument_3), ARGUMENT_3);
+		emit_store_register(p, offsetof(struct observation, value), RETURN_VALUE);
+		return;
+	}
+	emit_fetch(p, offsetof(struct observation, argument_2), BPF_FUNC_get_func_arg, 1);
+	emit_fetch(p, offsetof(struct observation, argument_3), BPF_FUNC_get_func_arg, 2);
+	if (way->returns)
+		emit_fetch(p, offsetof(struct observation, value), BPF_FUNC_get_func_ret, 0);
+}
+
+/* Load a program that stores its findings in observations[@i], and returns 1 if @i is odd. */
+int load_observer(int i, const struct way *way, int attach_type, __u32 function)
+{
+	/* The stack begins with the program and the trampoline. */
+	int skip = is_traced(way) ? 2 : 0;
+	int type = is_traced(way) ? BPF_PROG_TYPE_TRACING : BPF_PROG_TYPE_KPROBE;
 	struct program p = { };
 
 	emit_filter(&p);
@@ -113,20 +144,19 @@ int load_observer(int i, int value, int attach_type)
 	     BPF_MOV64_IMM(BPF_REG_0, 1),
 	     BPF_ATOMIC_OP(BPF_DW, BPF_ADD, BPF_REG_7, BPF_REG_0,
 			   offsetof(struct observation, hits)));
-	emit_store_register(&p, offsetof(struct observation, argument_2), ARGUMENT_2);
-	emit_store_register(&p, offsetof(struct observation, argument_3), ARGUMENT_3);
-	emit_store_register(&p, offsetof(struct observation, value), RETURN_VALUE);
+	emit_values(&p, way);
 	emit_store_result(&p, offsetof(struct observation, func_ip), BPF_FUNC_get_func_ip);
 	emit_store_result(&p, offsetof(struct observation, cookie), BPF_FUNC_get_attach_cookie);
-	EMIT(&p, BPF_LD_MAP_FD(BPF_REG_2, stack_map), BPF_MOV64_IMM(BPF_REG_3, 0));
+	EMIT(&p, BPF_LD_MAP_FD(BPF_REG_2, stack_map), BPF_MOV64_IMM(BPF_REG_3, skip));
 	emit_store_result(&p, offsetof(struct observation, stack_id), BPF_FUNC_get_stackid);
 	EMIT(&p, BPF_MOV64_REG(BPF_REG_2, BPF_REG_7),
 	     BPF_ALU64_IMM(BPF_ADD, BPF_REG_2, offsetof(struct observation, stack)),
 	     BPF_MOV64_IMM(BPF_REG_3, sizeof(observations->stack)),
-	     BPF_MOV64_IMM(BPF_REG_4, 0));
+	     BPF_MOV64_IMM(BPF_REG_4, skip));
 	emit_store_result(&p, offsetof(struct observation, stack_size), BPF_FUNC_get_stack);
-	emit_return(&p, value);
-	return load_program(&p, attach_type);
+	/* Only a session heeds it. */
+	emit_return(&p, is_traced(way) ? 0 : i & 1);
+	return load_program(&p, type, attach_type, function);
 }
 
 /* Load a program that makes the probed function return @error without being executed. */
@@ -139,7 +169,7 @@ int load_injector(int error)
 	     BPF_MOV64_IMM(BPF_REG_2, error),
 	     BPF_EMIT_CALL(BPF_FUNC_override_return));
 	emit_return(&p, 0);
-	return load_program(&p, 0);
+	return load_program(&p, BPF_PROG_TYPE_KPROBE, 0, 0);
 }
 
 static int create_map(int type, int key_size, int value_size, int entries, int flags)

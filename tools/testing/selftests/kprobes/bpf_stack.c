@@ -25,6 +25,7 @@ static int compare_symbols(const void *a, const void *b)
 	return s->address < t->address ? -1 : s->address > t->address;
 }
 
+/* Anew, as those of BPF come and go. */
 void read_symbols(void)
 {
 	FILE *file = fopen("/proc/kallsyms", "r");
@@ -33,6 +34,7 @@ void read_symbols(void)
 
 	if (!file)
 		ksft_exit_fail_perror("kallsyms");
+	symbols_num = 0;
 	while (fscanf(file, "%llx %c %63s%*[^\n]", &symbol.address, &type, symbol.name) == 3) {
 		if (!strchr("tTwW", type))
 			continue;
@@ -78,21 +80,39 @@ static bool is_trampoline(__u64 address)
 	       strstr(name, "rethook") || strstr(name, "kprobe") || strstr(name, "bpf_prog");
 }
 
+static bool is_probed(__u64 address)
+{
+	return !strcmp(name_of(address), "vfs_read");
+}
+
+/*
+ * The number of frames before the caller's: of the probed function, and of a trampoline that has
+ * called it. The function's entry calls a trampoline or, in newer kernels, jumps to it.
+ */
+static int frames_of_function(const __u64 *stack, int depth, const struct way *way)
+{
+	if (is_traced(way))
+		return is_probed(stack[0]);
+	if (way->inside && depth > 2 && !strncmp(name_of(stack[1]), "bpf_trampoline_", 15))
+		return 2 + is_probed(stack[2]);
+	return way->returns ? 0 : 1;
+}
+
 /*
  * True for a stack without trampolines, from the probed function, unless it has returned, and
  * its caller to the kernel's entry.
  */
-bool is_true_stack(const __u64 *stack, int depth, bool returns)
+bool is_true_stack(const __u64 *stack, int depth, const struct way *way)
 {
-	int caller = returns ? 0 : 1;
+	int caller = frames_of_function(stack, depth, way);
 	bool good = depth > caller + 1;
 
-	if (good && !returns)
-		good = !strcmp(name_of(stack[0]), "vfs_read");
+	if (good && caller)
+		good = is_probed(stack[0]);
 	if (good)
 		good = strstr(name_of(stack[caller]), "sys_read") &&
 		       !strncmp(name_of(stack[depth - 1]), "entry_", 6);
-	for (int i = 0; i < depth; i++)
+	for (int i = caller; i < depth; i++)
 		good = good && !is_trampoline(stack[i]);
 	for (int i = 0; i < depth && !good; i++)
 		ksft_print_msg("stack: %#llx %s\n", stack[i], name_of(stack[i]));
