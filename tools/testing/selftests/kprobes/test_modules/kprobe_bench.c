@@ -166,7 +166,7 @@ static int bench_return_handler(struct kretprobe_instance *ri, struct pt_regs *r
  * @name:	Its name in the log.
  * @functions:	The functions to be probed.
  * @post:	The post handler, or NULL.
- * @returns:	True for return probes.
+ * @on_return:	True for return probes.
  * @optimized:	True to wait until the probes have been optimised.
  * @parallel:	True to measure hits per second on several CPUs as well.
  */
@@ -174,7 +174,7 @@ struct bench {
 	const char *name;
 	const struct functions *functions;
 	kprobe_post_handler_t post;
-	bool returns;
+	bool on_return;
 	bool optimized;
 	bool parallel;
 };
@@ -182,12 +182,12 @@ struct bench {
 static const struct bench benches[] = {
 	{ "breakpoint", &nops, .parallel = true },
 	{ "post", &nops, .post = bench_post_handler },
-	{ "return", &nops, .returns = true },
+	{ "return", &nops, .on_return = true },
 	{ "fentry", &traced, .parallel = true },
-	{ "fentry-return", &traced, .returns = true },
+	{ "fentry-return", &traced, .on_return = true },
 	{ "optimized", &nops, .optimized = true, .parallel = true },
 	{ "optimized-post", &nops, .post = bench_post_handler, .optimized = true },
-	{ "optimized-return", &nops, .returns = true, .optimized = true },
+	{ "optimized-return", &nops, .on_return = true, .optimized = true },
 #ifdef CONFIG_X86
 	{ "emulated", &jump },
 	{ "mov", &mov },
@@ -239,7 +239,7 @@ static u8 bench_probed_byte(const struct kprobe *p)
 static const struct kprobe *bench_kprobe(const struct probes *probes, const struct bench *bench,
 					 unsigned int i)
 {
-	return bench->returns ? &probes->kretprobe[i].kp : &probes->kprobe[i];
+	return bench->on_return ? &probes->kretprobe[i].kp : &probes->kprobe[i];
 }
 
 static int bench_attach(struct probes *probes, const struct bench *bench)
@@ -261,7 +261,7 @@ static int bench_attach(struct probes *probes, const struct bench *bench)
 		probes->kprobes[i] = &probes->kprobe[i];
 		probes->kretprobes[i] = &probes->kretprobe[i];
 	}
-	err = bench->returns ? register_kretprobes(probes->kretprobes, COPIES)
+	err = bench->on_return ? register_kretprobes(probes->kretprobes, COPIES)
 			     : register_kprobes(probes->kprobes, COPIES);
 	for (unsigned int i = 0; i < COPIES && !err; i++)
 		probes->byte[i] = bench_probed_byte(bench_kprobe(probes, bench, i));
@@ -270,7 +270,7 @@ static int bench_attach(struct probes *probes, const struct bench *bench)
 
 static void bench_detach(struct probes *probes, const struct bench *bench)
 {
-	if (bench->returns)
+	if (bench->on_return)
 		unregister_kretprobes(probes->kretprobes, COPIES);
 	else
 		unregister_kprobes(probes->kprobes, COPIES);

@@ -77,19 +77,19 @@ static struct places instructions, functions;
  * @name:	Its name.
  * @each:	Probes at each place.
  * @post:	Probes have post handlers.
- * @returns:	They are return probes.
+ * @on_return:	They are return probes.
  */
 struct sweep_kind {
 	const char *name;
 	unsigned int each;
-	bool post, returns;
+	bool post, on_return;
 };
 
 static const struct sweep_kind kinds[] = {
 	{ .name = "pre",	.each = 1 },
 	{ .name = "post",	.each = 1,	.post = true },
 	{ .name = "three",	.each = PER_PLACE },
-	{ .name = "return",	.each = 1,	.returns = true },
+	{ .name = "return",	.each = 1,	.on_return = true },
 };
 
 /**
@@ -200,13 +200,13 @@ NOKPROBE_SYMBOL(sweep_return_handler);
 
 static int sweep_register(const struct sweep_kind *kind, unsigned int first, unsigned int n)
 {
-	return kind->returns ? register_kretprobes(kretprobes + first, n) :
+	return kind->on_return ? register_kretprobes(kretprobes + first, n) :
 			       register_kprobes(kprobes + first, n);
 }
 
 static void sweep_unregister(const struct sweep_kind *kind, unsigned int n)
 {
-	if (kind->returns)
+	if (kind->on_return)
 		unregister_kretprobes(kretprobes, n);
 	else
 		unregister_kprobes(kprobes, n);
@@ -221,7 +221,7 @@ static void sweep_init_probe(unsigned int i, unsigned long addr, const struct sw
 		.rp.kp.addr	= (kprobe_opcode_t *)addr,
 		.rp.kp.flags	= flags,
 	};
-	if (kind->returns) {
+	if (kind->on_return) {
 		rp->entry_handler = sweep_entry_handler;
 		rp->handler = sweep_return_handler;
 	} else {
@@ -239,7 +239,7 @@ static void sweep_init_probe(unsigned int i, unsigned long addr, const struct sw
  */
 static void sweep_choose(const struct sweep_kind *kind, unsigned int first, unsigned int step)
 {
-	const struct places *places = kind->returns ? &functions : &instructions;
+	const struct places *places = kind->on_return ? &functions : &instructions;
 	unsigned int end = min_t(u64, places->count, first + (u64)step * CROWD);
 
 	chosen_count = 0;
@@ -368,7 +368,7 @@ static bool sweep_agrees(const struct seen *seen, const struct seen *first, unsi
 	if (seen->unwatched)
 		return false;
 	/* Calls in flight have not returned. */
-	if (added->returns)
+	if (added->on_return)
 		return atomic_read(&seen->post) <= atomic_read(&seen->pre);
 	return sweep_pre_agrees(seen, first) && (!added->post || sweep_post_agrees(seen, addr));
 }
