@@ -18,7 +18,7 @@ MODULES = REPO / "tools/testing/selftests/kprobes/test_modules"
 REPORTS = REPO / "test-reports/reference" / BUILD.relative_to(REPO / "build")
 # {RUN: (options of dev/kernel/boot, sources of the test)}
 KEPT = {
-    "ftrace": (["--startup-tests", "--usual", "300"], (TREE / "tools/testing/selftests/ftrace",)),
+    "ftrace": (["--startup-tests", "--usual", "300"], (TREE / "tools/testing/selftests/ftrace", TREE / ".kprobes/test_kprobes.c")),
     "transcript": (["--usual", "120", "--append", "log_buf_len=8M"],
                    (MODULES / "transcript", MODULES / "kprobe_bench.c")),
 }
