@@ -54,7 +54,7 @@ enum how {
 	MULTI,		/* a BPF link to an fprobe */
 	SESSION,	/* a BPF link to an fprobe, with one program for entry and return */
 	TRAMPOLINE,	/* a trampoline of BPF, which ftrace calls directly */
-	TRAMPOLINES,	/* the same, of a link that can have many */
+	TRAMPOLINES,	/* the same, by a link that can have many functions */
 };
 
 /* These attach types are not in older headers. */
@@ -97,17 +97,18 @@ int open_pmu(const char *function, __u64 where, bool returns);
 int offset_inside(const char *function);
 void write_events(const char *text);
 int set_program(int event, int program);
-bool has_trampolines_for(const struct way *way, const char *function);
+const char *missing_for(const struct way *way, const char *function);
 struct attached attach_observer(const struct way *way, const char *function, int i);
-void detach(struct attached *at);
+void detach(const struct attached *at);
 
 /* bpf_btf.c */
 __u32 btf_id_of(const char *function);
 
 /* bpf_stack.c */
+extern bool trampolines_jump;
 void read_symbols(void);
 __u64 address_of(const char *name);
-bool is_true_stack(const __u64 *stack, int depth, const struct way *way);
+bool is_true_stack(const struct observation *s, const struct way *way, bool exits);
 bool is_true_stack_id(__u32 id, const struct observation *observation);
 
 #endif

@@ -5,7 +5,7 @@
 
 [ -x ./bpf ] || skip_all "bpf is not built"
 use_events
-./bpf
+./bpf $(! has_config DYNAMIC_FTRACE_WITH_JMP || echo jumps)
 status=$?
 # The results are those of bpf.
 trap - EXIT

@@ -192,11 +192,14 @@ static int attach_type_of(const struct way *way)
 	return types[way->how][way->returns];
 }
 
-/* False if a way needs what this kernel does not have: type information, or a link to many. */
-bool has_trampolines_for(const struct way *way, const char *function)
+/* What this kernel lacks for a way, as far as that is known before an attempt, or NULL. */
+const char *missing_for(const struct way *way, const char *function)
 {
-	return !is_traced(way) || (btf_id_of(function) &&
-		(way->how == TRAMPOLINE || address_of("bpf_tracing_multi_attach")));
+	if (is_traced(way) && !btf_id_of(function))
+		return "no BTF";
+	if (way->how == TRAMPOLINES && !address_of("bpf_tracing_multi_attach"))
+		return "no tracing_multi links";
+	return NULL;
 }
 
 static int attach_program(const struct way *way, const char *function, int program)
@@ -232,7 +235,7 @@ struct attached attach_observer(const struct way *way, const char *function, int
 		.observation = &observations[i],
 	};
 
-	if (!has_trampolines_for(way, function))
+	if (missing_for(way, function))
 		return at;
 	at.program = load_observer(i, way, attach_type_of(way),
 				   way->how == TRAMPOLINE ? btf_id_of(function) : 0);
@@ -240,11 +243,10 @@ struct attached attach_observer(const struct way *way, const char *function, int
 	return at;
 }
 
-void detach(struct attached *at)
+void detach(const struct attached *at)
 {
 	if (at->event >= 0)
 		close(at->event);
 	if (at->program >= 0)
 		close(at->program);
-	*at = (struct attached){ .program = -1, .event = -1 };
 }

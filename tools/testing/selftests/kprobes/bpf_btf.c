@@ -3,11 +3,14 @@
 #include <linux/btf.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../kselftest.h"
 #include "bpf.h"
 
-/* The bytes that follow a type of each kind: always, and for each of its parts. */
+#define BTF	"/sys/kernel/btf/vmlinux"
+
+/* The bytes after a type of each kind: how many always, and how many for each of its parts. */
 static const struct {
 	__u8 fixed, part;
 } rest[NR_BTF_KINDS] = {
@@ -23,7 +26,7 @@ static const struct {
 	[BTF_KIND_ENUM64]	= { 0, sizeof(struct btf_enum64) },
 };
 
-/* The number of a function's type, or 0 if the kernel has no such information. */
+/* The BTF ID of a function, or 0 if the kernel has no BTF. */
 __u32 btf_id_of(const char *function)
 {
 	static union {
@@ -31,12 +34,13 @@ __u32 btf_id_of(const char *function)
 		char bytes[64 << 20];
 	} btf;
 	const char *strings, *types, *end;
-	FILE *file = fopen("/sys/kernel/btf/vmlinux", "r");
+	FILE *file;
 
-	if (!file)
+	if (access(BTF, F_OK))
 		return 0;
-	if (!btf.header.magic && !fread(btf.bytes, 1, sizeof(btf), file))
-		ksft_exit_fail_perror("types");
+	file = fopen(BTF, "r");
+	if (!file || (!btf.header.magic && !fread(btf.bytes, 1, sizeof(btf), file)))
+		ksft_exit_fail_perror(BTF);
 	fclose(file);
 	strings = btf.bytes + btf.header.hdr_len + btf.header.str_off;
 	types = btf.bytes + btf.header.hdr_len + btf.header.type_off;
@@ -45,10 +49,12 @@ __u32 btf_id_of(const char *function)
 		const struct btf_type *type = (const void *)types;
 		unsigned int kind = BTF_INFO_KIND(type->info);
 
+		if (kind >= NR_BTF_KINDS)
+			break;
 		if (kind == BTF_KIND_FUNC && !strcmp(strings + type->name_off, function))
 			return id;
 		types += sizeof(*type) + rest[kind].fixed +
 			 BTF_INFO_VLEN(type->info) * rest[kind].part;
 	}
-	return 0;
+	ksft_exit_fail_msg("%s is not in BTF, or has not been found\n", function);
 }

@@ -83,7 +83,7 @@ int sys_bpf(int command, union bpf_attr *attr)
 	return syscall(__NR_bpf, command, attr, sizeof(*attr));
 }
 
-/* @function is the number of its type, if the program is of one function. */
+/* @function is the BTF ID of the one function that the program is for, or 0. */
 static int load_program(const struct program *p, int type, int attach_type, __u32 function)
 {
 	static char log[64 << 10];
@@ -101,20 +101,21 @@ static int load_program(const struct program *p, int type, int attach_type, __u3
 	int fd = sys_bpf(BPF_PROG_LOAD, &attr);
 
 	if (fd < 0)
-		ksft_print_msg("program of type %d: %s\n%s\n", attach_type, strerror(errno), log);
+		ksft_print_msg("program for attach type %d: %s\n%s\n", attach_type, strerror(errno), log);
 	return fd;
 }
 
-/* Let a helper of trampolines store an argument, or the return value, in the observation. */
-static void emit_fetch(struct program *p, size_t where, int function, int argument)
+/* Let a register point into the observation. */
+static void emit_pointer(struct program *p, int pointer, size_t where)
 {
-	int pointer = function == BPF_FUNC_get_func_arg ? BPF_REG_3 : BPF_REG_2;
+	EMIT(p, BPF_MOV64_REG(pointer, BPF_REG_7), BPF_ALU64_IMM(BPF_ADD, pointer, where));
+}
 
-	EMIT(p, BPF_MOV64_REG(BPF_REG_1, BPF_REG_6),
-	     BPF_MOV64_IMM(BPF_REG_2, argument),
-	     BPF_MOV64_REG(pointer, BPF_REG_7),
-	     BPF_ALU64_IMM(BPF_ADD, pointer, where),
-	     BPF_EMIT_CALL(function));
+static void emit_fetch_argument(struct program *p, size_t where, int argument)
+{
+	emit_pointer(p, BPF_REG_3, where);
+	EMIT(p, BPF_MOV64_REG(BPF_REG_1, BPF_REG_6), BPF_MOV64_IMM(BPF_REG_2, argument),
+	     BPF_EMIT_CALL(BPF_FUNC_get_func_arg));
 }
 
 static void emit_values(struct program *p, const struct way *way)
@@ -125,17 +126,18 @@ static void emit_values(struct program *p, const struct way *way)
 		emit_store_register(p, offsetof(struct observation, value), RETURN_VALUE);
 		return;
 	}
-	emit_fetch(p, offsetof(struct observation, argument_2), BPF_FUNC_get_func_arg, 1);
-	emit_fetch(p, offsetof(struct observation, argument_3), BPF_FUNC_get_func_arg, 2);
-	if (way->returns)
-		emit_fetch(p, offsetof(struct observation, value), BPF_FUNC_get_func_ret, 0);
+	emit_fetch_argument(p, offsetof(struct observation, argument_2), 1);
+	emit_fetch_argument(p, offsetof(struct observation, argument_3), 2);
+	if (!way->returns)
+		return;
+	emit_pointer(p, BPF_REG_2, offsetof(struct observation, value));
+	EMIT(p, BPF_MOV64_REG(BPF_REG_1, BPF_REG_6), BPF_EMIT_CALL(BPF_FUNC_get_func_ret));
 }
 
-/* Load a program that stores its findings in observations[@i], and returns 1 if @i is odd. */
+/* Load a program that fills observations[@i]. If it is no trampoline's, it returns 1 if @i is odd. */
 int load_observer(int i, const struct way *way, int attach_type, __u32 function)
 {
-	/* The stack begins with the program and the trampoline. */
-	int skip = is_traced(way) ? 2 : 0;
+	int skip = is_traced(way);	/* the program itself */
 	int type = is_traced(way) ? BPF_PROG_TYPE_TRACING : BPF_PROG_TYPE_KPROBE;
 	struct program p = { };
 
@@ -149,12 +151,10 @@ int load_observer(int i, const struct way *way, int attach_type, __u32 function)
 	emit_store_result(&p, offsetof(struct observation, cookie), BPF_FUNC_get_attach_cookie);
 	EMIT(&p, BPF_LD_MAP_FD(BPF_REG_2, stack_map), BPF_MOV64_IMM(BPF_REG_3, skip));
 	emit_store_result(&p, offsetof(struct observation, stack_id), BPF_FUNC_get_stackid);
-	EMIT(&p, BPF_MOV64_REG(BPF_REG_2, BPF_REG_7),
-	     BPF_ALU64_IMM(BPF_ADD, BPF_REG_2, offsetof(struct observation, stack)),
-	     BPF_MOV64_IMM(BPF_REG_3, sizeof(observations->stack)),
+	emit_pointer(&p, BPF_REG_2, offsetof(struct observation, stack));
+	EMIT(&p, BPF_MOV64_IMM(BPF_REG_3, sizeof(observations->stack)),
 	     BPF_MOV64_IMM(BPF_REG_4, skip));
 	emit_store_result(&p, offsetof(struct observation, stack_size), BPF_FUNC_get_stack);
-	/* Only a session heeds it. */
 	emit_return(&p, is_traced(way) ? 0 : i & 1);
 	return load_program(&p, type, attach_type, function);
 }

@@ -18,6 +18,8 @@ struct symbol {
 static struct symbol *symbols;
 static size_t symbols_num;
 
+bool trampolines_jump;
+
 static int compare_symbols(const void *a, const void *b)
 {
 	const struct symbol *s = a, *t = b;
@@ -25,7 +27,7 @@ static int compare_symbols(const void *a, const void *b)
 	return s->address < t->address ? -1 : s->address > t->address;
 }
 
-/* Anew, as those of BPF come and go. */
+/* Forget those of before, as programs and trampolines come and go. */
 void read_symbols(void)
 {
 	FILE *file = fopen("/proc/kallsyms", "r");
@@ -80,39 +82,27 @@ static bool is_trampoline(__u64 address)
 	       strstr(name, "rethook") || strstr(name, "kprobe") || strstr(name, "bpf_prog");
 }
 
-static bool is_probed(__u64 address)
-{
-	return !strcmp(name_of(address), "vfs_read");
-}
-
 /*
- * The number of frames before the caller's: of the probed function, and of a trampoline that has
- * called it. The function's entry calls a trampoline or, in newer kernels, jumps to it.
+ * True for a stack from vfs_read(), unless it has returned, to the kernel's entry. That of a program
+ * in a trampoline begins with the trampoline. With programs at the exit (@exits), that calls the
+ * rest of the function.
  */
-static int frames_of_function(const __u64 *stack, int depth, const struct way *way)
+bool is_true_stack(const struct observation *s, const struct way *way, bool exits)
 {
-	if (is_traced(way))
-		return is_probed(stack[0]);
-	if (way->inside && depth > 2 && !strncmp(name_of(stack[1]), "bpf_trampoline_", 15))
-		return 2 + is_probed(stack[2]);
-	return way->returns ? 0 : 1;
-}
+	const char *frames[] = { "vfs_read", "bpf_trampoline_", "vfs_read" };
+	int depth = s->stack_size / 8, num = way->returns ? 0 : 1, first = is_traced(way);
+	const __u64 *stack = s->stack;
+	bool good;
 
-/*
- * True for a stack without trampolines, from the probed function, unless it has returned, and
- * its caller to the kernel's entry.
- */
-bool is_true_stack(const __u64 *stack, int depth, const struct way *way)
-{
-	int caller = frames_of_function(stack, depth, way);
-	bool good = depth > caller + 1;
-
-	if (good && caller)
-		good = is_probed(stack[0]);
+	if (is_traced(way) || (way->inside && exits))
+		num = (exits && trampolines_jump ? 2 : 3) - first;
+	good = depth > num + 1;
+	for (int i = 0; i < num && good; i++)
+		good = !strncmp(name_of(stack[i]), frames[first + i], strlen(frames[first + i]));
 	if (good)
-		good = strstr(name_of(stack[caller]), "sys_read") &&
+		good = strstr(name_of(stack[num]), "sys_read") &&
 		       !strncmp(name_of(stack[depth - 1]), "entry_", 6);
-	for (int i = caller; i < depth; i++)
+	for (int i = num; i < depth; i++)
 		good = good && !is_trampoline(stack[i]);
 	for (int i = 0; i < depth && !good; i++)
 		ksft_print_msg("stack: %#llx %s\n", stack[i], name_of(stack[i]));
