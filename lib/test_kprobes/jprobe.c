@@ -284,8 +284,8 @@ static void handler_ends_in_either_way(struct kunit *test)
 	const struct place *place = test->param_value;
 	bool is_int = place == TRACED;
 	void *by_jprobe_return = is_int ? (void *)leave_int_by_jprobe_return :
-					  leave_by_jprobe_return;
-	void *by_return = is_int ? (void *)leave_int_by_return : leave_by_return;
+					  (void *)leave_by_jprobe_return;
+	void *by_return = is_int ? (void *)leave_int_by_return : (void *)leave_by_return;
 	struct jprobe *j = test_jprobe(0, place->symbol, by_jprobe_return);
 	struct jprobe *k = test_jprobe(1, place->symbol, by_return);
 

@@ -52,8 +52,8 @@ static void add_fprobe(struct kunit *test)
 		kunit_skip(test, "needs handlers of the right type");
 	test_fprobe = kzalloc(sizeof(*test_fprobe), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, test_fprobe);
-	test_fprobe->entry_handler = (typeof(test_fprobe->entry_handler))fprobe_entered;
-	test_fprobe->exit_handler = (typeof(test_fprobe->exit_handler))fprobe_returned;
+	test_fprobe->entry_handler = (void *)fprobe_entered;
+	test_fprobe->exit_handler = (void *)fprobe_returned;
 	err = register_fprobe(test_fprobe, TRACED_HOST->symbol, NULL);
 	if (err)
 		kfree(test_fprobe);

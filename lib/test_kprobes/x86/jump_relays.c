@@ -408,7 +408,7 @@ static void long_jump_and_relays_do_not_overlap(struct kunit *test)
 	expect_call(test, "dabc");
 }
 
-#ifdef CONFIG_DYNAMIC_FTRACE_WITH_JMP
+#if defined(CONFIG_DYNAMIC_FTRACE_WITH_JMP) && defined(CONFIG_FTRACE_MCOUNT_USE_CC)
 /*
  * Return @arg + 1. The NOPs after the ftrace site, which are executed, are all that is in reach
  * of the instruction after them.
@@ -462,7 +462,7 @@ static void jump_of_ftrace_is_not_taken_for_a_probes(struct kunit *test)
 #endif
 
 static struct kunit_case optprobes_x86_relays_cases[] = {
-#ifdef CONFIG_DYNAMIC_FTRACE_WITH_JMP
+#if defined(CONFIG_DYNAMIC_FTRACE_WITH_JMP) && defined(CONFIG_FTRACE_MCOUNT_USE_CC)
 	KUNIT_CASE(nops_after_jump_of_ftrace_are_not_used),
 	KUNIT_CASE(jump_of_ftrace_is_not_taken_for_a_probes),
 #endif
