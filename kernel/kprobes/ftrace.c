@@ -37,12 +37,12 @@ static void __kprobes kprobe_ftrace_check_ops(unsigned long ip, unsigned long pa
 		kprobe_ftrace_handler(ip, parent_ip, ops, fregs);
 }
 
-static struct ftrace_ops plain_ops __read_mostly = {
+static struct ftrace_ops kprobe_ftrace_ops __read_mostly = {
 	.func	= kprobe_ftrace_knows_ops ? kprobe_ftrace_handler : kprobe_ftrace_check_ops,
 	.flags	= FTRACE_OPS_FL_SAVE_REGS,
 };
 
-static struct ftrace_ops ipmodify_ops __read_mostly = {
+static struct ftrace_ops kprobe_ipmodify_ops __read_mostly = {
 	.func	= kprobe_ftrace_knows_ops ? kprobe_ftrace_handler : kprobe_ftrace_check_ops,
 	.flags	= FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY,
 };
@@ -60,19 +60,19 @@ void kprobe_ftrace_kill(void)
 /* The ops that the site is armed with, or will be. */
 static struct ftrace_ops *site_ops(const struct kprobe_site *site)
 {
-	return site->ops ?: site->has_post ? &ipmodify_ops : &plain_ops;
+	return site->ops ?: site->has_post ? &kprobe_ipmodify_ops : &kprobe_ftrace_ops;
 }
 
 /* Is the address in the filter of @ops? */
 static bool site_has_ops(const struct kprobe_site *site, const struct ftrace_ops *ops)
 {
-	return ops == site->ops || (site->claimed && ops == &ipmodify_ops);
+	return ops == site->ops || (site->claimed && ops == &kprobe_ipmodify_ops);
 }
 
 /* Must it be there while the site is armed? */
 static bool site_wants_ops(const struct kprobe_site *site, const struct ftrace_ops *ops)
 {
-	return ops == site_ops(site) || (site->has_post && ops == &ipmodify_ops);
+	return ops == site_ops(site) || (site->has_post && ops == &kprobe_ipmodify_ops);
 }
 
 static bool site_joins_ops(const struct kprobe_site *site, const struct ftrace_ops *ops)
@@ -131,7 +131,7 @@ static unsigned int plain_count, ipmodify_count;
 
 static unsigned int *ops_count(const struct ftrace_ops *ops)
 {
-	return ops == &plain_ops ? &plain_count : &ipmodify_count;
+	return ops == &kprobe_ftrace_ops ? &plain_count : &ipmodify_count;
 }
 
 static bool is_registered(const struct ftrace_ops *ops)
@@ -140,8 +140,8 @@ static bool is_registered(const struct ftrace_ops *ops)
 }
 
 /*
- * How long @plain_ops stays registered without addresses. To register it takes
- * milliseconds, and tools attach and detach one probe after the other. @ipmodify_ops does
+ * How long @kprobe_ftrace_ops stays registered without addresses. To register it takes
+ * milliseconds, and tools attach and detach one probe after the other. @kprobe_ipmodify_ops does
  * not: BPF trampolines make way for it when it is registered with their functions in
  * its filter, see prepare_direct_functions_for_ipmodify(), and not when its filter changes.
  */
@@ -150,8 +150,8 @@ static bool is_registered(const struct ftrace_ops *ops)
 static void unregister_idle_work(struct work_struct *work)
 {
 	guard(mutex)(&kprobe_mutex);
-	if (!plain_count && is_registered(&plain_ops) && !READ_ONCE(kprobe_ftrace_disabled))
-		unregister_ftrace_function(&plain_ops);
+	if (!plain_count && is_registered(&kprobe_ftrace_ops) && !READ_ONCE(kprobe_ftrace_disabled))
+		unregister_ftrace_function(&kprobe_ftrace_ops);
 }
 
 static DECLARE_DELAYED_WORK(idle_work, unregister_idle_work);
@@ -207,12 +207,12 @@ static void kprobe_ftrace_leave(struct list_head *batch, struct ftrace_ops *ops,
 	if (!set || READ_ONCE(kprobe_ftrace_disabled))
 		return;
 	*count -= set->count;
-	if (!*count && ops == &ipmodify_ops)
+	if (!*count && ops == &kprobe_ipmodify_ops)
 		err = unregister_ftrace_function(ops);
 	else
 		err = ftrace_set_filter_ips(ops, set->ip, set->count, 1, 0);
 	WARN_ON_ONCE(err && !READ_ONCE(kprobe_ftrace_disabled));
-	if (!*count && ops == &plain_ops)
+	if (!*count && ops == &kprobe_ftrace_ops)
 		mod_delayed_work(system_percpu_wq, &idle_work, IDLE_TIME);
 }
 
@@ -228,12 +228,12 @@ int kprobe_ftrace_arm_sites(struct list_head *batch)
 	int err;
 
 	lockdep_assert_held(&kprobe_mutex);
-	err = kprobe_ftrace_join(batch, &plain_ops);
+	err = kprobe_ftrace_join(batch, &kprobe_ftrace_ops);
 	if (err)
 		return err;
-	err = kprobe_ftrace_join(batch, &ipmodify_ops);
+	err = kprobe_ftrace_join(batch, &kprobe_ipmodify_ops);
 	if (err) {
-		kprobe_ftrace_leave(batch, &plain_ops, site_joins_ops);
+		kprobe_ftrace_leave(batch, &kprobe_ftrace_ops, site_joins_ops);
 		return err;
 	}
 	list_for_each_entry(site, batch, batch) {
@@ -241,7 +241,7 @@ int kprobe_ftrace_arm_sites(struct list_head *batch)
 			continue;
 		if (!site->ops)
 			WRITE_ONCE(site->ops, site_ops(site));
-		else if (site_joins_ops(site, &ipmodify_ops))
+		else if (site_joins_ops(site, &kprobe_ipmodify_ops))
 			site->claimed = true;
 	}
 	return 0;
@@ -257,9 +257,9 @@ void kprobe_ftrace_release_claims(struct list_head *batch)
 	struct kprobe_site *site;
 
 	lockdep_assert_held(&kprobe_mutex);
-	kprobe_ftrace_leave(batch, &ipmodify_ops, site_leaves_ops);
+	kprobe_ftrace_leave(batch, &kprobe_ipmodify_ops, site_leaves_ops);
 	list_for_each_entry(site, batch, batch)
-		if (site_leaves_ops(site, &ipmodify_ops))
+		if (site_leaves_ops(site, &kprobe_ipmodify_ops))
 			site->claimed = false;
 }
 
@@ -269,8 +269,8 @@ void kprobe_ftrace_disarm_sites(struct list_head *batch)
 	struct kprobe_site *site;
 
 	lockdep_assert_held(&kprobe_mutex);
-	kprobe_ftrace_leave(batch, &plain_ops, site_has_ops);
-	kprobe_ftrace_leave(batch, &ipmodify_ops, site_has_ops);
+	kprobe_ftrace_leave(batch, &kprobe_ftrace_ops, site_has_ops);
+	kprobe_ftrace_leave(batch, &kprobe_ipmodify_ops, site_has_ops);
 	list_for_each_entry(site, batch, batch) {
 		WRITE_ONCE(site->ops, NULL);
 		site->claimed = false;

@@ -28,9 +28,16 @@ a_page_is_freed() {
 	page_is_freed
 }
 
-plan 9
+plan 10
 # Modules look it up for what it once was.
 check_not "no symbol has the name of the old hash table" grep -w kprobe_table /proc/kallsyms
+# Tests of live patching do.
+name="the ftrace_ops of probes have the name that others look for"
+if has_config KPROBES_ON_FTRACE; then
+	check "$name" grep -w kprobe_ftrace_ops /proc/kallsyms
+else
+	skip "no CONFIG_KPROBES_ON_FTRACE" "$name"
+fi
 check "/proc/kallsyms can be read" timeout 60 sh -c 'cat /proc/kallsyms >/dev/null'
 check "without probes there is no page of slots" page_is_freed
 check "an event is added" add_event_inside slot kernel_clone
