@@ -200,7 +200,9 @@ static void check_show_hit(struct seq_buf *s, const struct check *check)
 
 	seq_buf_printf(s, "result: 0\nhit: %s\n",
 		       by_ftrace ? "ftrace" : check->no_jump ? "breakpoint" : "jump");
-	if (by_ftrace && kprobe_ftrace_is_off())
+	if (!kprobes_enabled())
+		seq_buf_puts(s, "no_hit: enabled\n");
+	else if (by_ftrace && kprobe_ftrace_is_off())
 		seq_buf_puts(s, "no_hit: ftrace_enabled\n");
 	if (check->no_jump)
 		seq_buf_printf(s, "no_jump: %s\n", check->no_jump);

@@ -199,7 +199,7 @@ addresses_are_hidden() {
 
 rmdir_address=$(symbol_address $rmdir)
 entry_kind=$(kind_at_entry)
-plan 36
+plan 37
 check "nothing was asked" is_empty $kprobes/check
 check "a function's entry is hit by ftrace" answers $rmdir result 0 hit $entry_kind entry yes \
 	reason "" insns ""
@@ -227,6 +227,10 @@ else
 		"the kernel has no probes of this type"
 fi
 check "each open file has its own answer" each_is_answered
+echo 0 >$kprobes/enabled
+check "if all probes are switched off, it says so" \
+	answers $rmdir result 0 hit $entry_kind no_hit enabled
+echo 1 >$kprobes/enabled
 if [ -e $knob ]; then
 	check "there are jumps as told" jumps_are_as_told
 	echo 0 >$knob
