@@ -180,10 +180,13 @@ int kprobe_ftrace_arm_sites(struct list_head *batch);
 void kprobe_ftrace_disarm_sites(struct list_head *batch);
 void kprobe_ftrace_release_claims(struct list_head *batch);
 
-/* Does the sysctl kernel.ftrace_enabled keep ftrace from calling anybody? */
+/*
+ * Does the sysctl kernel.ftrace_enabled keep ftrace from calling anybody? When ftrace shuts down
+ * it is 0, too, but the calls stay.
+ */
 static inline bool kprobe_ftrace_is_off(void)
 {
-	return !READ_ONCE(ftrace_enabled);
+	return !READ_ONCE(ftrace_enabled) && !READ_ONCE(kprobe_ftrace_disabled);
 }
 #else
 static inline int kprobe_ftrace_arm_sites(struct list_head *batch)
