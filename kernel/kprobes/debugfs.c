@@ -103,7 +103,7 @@ static bool kprobe_copy_shown(struct kprobe_shown *shown, const struct kprobe_si
 	return false;
 }
 
-/* Write symbol, offset and module to @text, or @addr, which is to be printed, without a symbol. */
+/* Write symbol, offset and module to @text; without a symbol @addr, as list has done, or "-". */
 static noinline_for_stack void kprobe_site_symbol(const struct kprobe_site *site, void *addr,
 						  char text[KSYM_SYMBOL_LEN])
 {
@@ -116,8 +116,10 @@ static noinline_for_stack void kprobe_site_symbol(const struct kprobe_site *site
 		symbol = kallsyms_lookup(site_addr(site), NULL, &offset, &module, name);
 	if (symbol)
 		snprintf(text, KSYM_SYMBOL_LEN, "%s+0x%lx  %s", symbol, offset, module ?: " ");
-	else
+	else if (addr)
 		snprintf(text, KSYM_SYMBOL_LEN, "%pK", addr);
+	else
+		strscpy(text, "-   ", KSYM_SYMBOL_LEN);
 }
 
 static void kprobe_list_show(struct seq_file *m, struct kprobe_site *site)
@@ -275,13 +277,13 @@ static void kprobe_site_show_probes(struct seq_file *m, const struct kprobe_site
 
 static void kprobe_site_show(struct seq_file *m, struct kprobe_site *site)
 {
-	void *addr = kprobe_shown_addr(m->file, site_addr(site));
 	char symbol[KSYM_SYMBOL_LEN];
 	struct kprobe_counts counts = { };
 
 	kprobe_counts_add(&counts, site);
-	kprobe_site_symbol(site, addr, symbol);
-	seq_printf(m, "%px  %s  kind=%s", addr, symbol, site_kinds[kprobe_site_kind(site)]);
+	kprobe_site_symbol(site, NULL, symbol);
+	seq_printf(m, "%px  %s  kind=%s", kprobe_shown_addr(m->file, site_addr(site)), symbol,
+		   site_kinds[kprobe_site_kind(site)]);
 	if (site_stays_breakpoint(site))
 		seq_printf(m, " no_jump=%s", kprobe_no_jump_reason(site));
 	if (kprobe_site_kind(site) == KIND_FTRACE && kprobe_ftrace_is_off())

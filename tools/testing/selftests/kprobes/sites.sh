@@ -10,10 +10,11 @@ use_events
 [ ! -e $knob ] || set_until_exit 1 $knob
 on_exit 'modprobe -r kprobe_example kprobe_manual 2>/dev/null'
 
-# The address, the symbol and offset, the module or a space, and names with values.
+# The address; the symbol and offset, or "-" if the text is gone; the module or a space; and names
+# with values.
 sites_have_format() {
 	cat $kprobes/sites
-	place="[0-9a-f]{$digits}  [^ +]+\\+0x[0-9a-f]+  ( |[^ ]+)"
+	place="[0-9a-f]{$digits}  (-|[^ +]+\\+0x[0-9a-f]+)  ( |[^ ]+)"
 	kind="kind=[a-z]+( no_jump=[a-z_]+)?( no_hit=[a-z_]+)?"
 	missed="missed_nested=[0-9]+ missed_busy=[0-9]+ missed_returns=[0-9]+"
 	! grep -Ev "^$place  $kind $missed handlers=.+\$" $kprobes/sites
@@ -51,10 +52,16 @@ misses_nested_hits() {
 			grep " missed_nested=$(missed nested) missed_busy=0 missed_returns=0 "
 }
 
+# Another module may be loaded at the address.
+gone_site_has_no_symbol() {
+	add_event "p:kprobes/gone $sample:do_simple_thread_func" && modprobe -r trace-events-sample &&
+		sites_have_format && grep "^[0-9a-f]*  -     kind=gone " $kprobes/sites
+}
+
 none="missed_nested=0 missed_busy=0 missed_returns=0"
 entry_kind=$(kind_at_entry)
 
-plan 19
+plan 20
 check "without probes there is no site" all_sites_are_freed
 check "nor a line" is_empty $kprobes/sites
 add_event "p:kprobes/one $rmdir"
@@ -96,6 +103,15 @@ if has_module kprobe_example; then
 	check "$2" last_refusal_is modprobe "no_such_symbol+0x0: -ENOENT: no such symbol"
 else
 	skip "no module kprobe_example" "$@"
+fi
+
+name="a site whose text is gone has no symbol"
+if has_module trace-events-sample; then
+	modprobe trace-events-sample
+	check "$name" gone_site_has_no_symbol
+	remove_events
+else
+	skip "no module trace-events-sample" "$name"
 fi
 
 name="each kind of probe has its handler"
