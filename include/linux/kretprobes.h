@@ -100,7 +100,7 @@ struct kretprobe_pool {
 	atomic_t taken;		/* those not in @chunks, plus one until release; freed at 0 */
 	unsigned int total;	/* the number of all instances */
 	unsigned int max;	/* up to this more are allocated when they run short */
-	bool queued;		/* true while nobody else may link @node */
+	int queued;		/* not 0 while nobody else may link @node; some exchange no byte */
 	struct llist_node node;	/* in the list of pools that are to grow, or to be released */
 	unsigned int size;	/* of an instance with its private data, in bytes */
 };

@@ -80,7 +80,7 @@ void __kprobes kretprobe_pools_look(void)
 /* Let the work look at a pool. Any context. */
 static void __kprobes kretprobe_pool_queue(struct kretprobe_pool *pool)
 {
-	if (xchg(&pool->queued, true))
+	if (xchg(&pool->queued, 1))
 		return;
 	llist_add(&pool->node, &kretprobe_queued_pools);
 	kretprobe_pools_look();
@@ -216,7 +216,7 @@ static void kretprobe_pool_grow(struct kretprobe_pool *pool, struct kretprobe *r
 		return;
 	}
 	/* Pairs with kretprobe_pool_drop(), which may have found that it is queued. */
-	smp_store_mb(pool->queued, false);
+	smp_store_mb(pool->queued, 0);
 	if (READ_ONCE(pool->rp) == &kretprobe_none)
 		kretprobe_pool_queue(pool);
 }
@@ -235,7 +235,7 @@ static void kretprobe_pool_release(struct kretprobe_pool *pool)
 	}
 	for_each_possible_cpu(cpu)
 		count += !!*per_cpu_ptr(pool->cache, cpu);
-	WRITE_ONCE(pool->queued, false);
+	WRITE_ONCE(pool->queued, 0);
 	if (atomic_sub_and_test(count, &pool->taken))
 		kretprobe_pool_queue(pool);
 }
