@@ -110,7 +110,8 @@ void __kprobes kprobe_busy_end(void)
  */
 void __kprobes kprobe_forget_hit(void)
 {
-	guard(preempt_notrace)();
+	/* A hit of an interrupt in between would find a status that some back ends die of. */
+	guard(irqsave)();
 	*get_kprobe_ctlblk() = (struct kprobe_ctlblk){ };
 	barrier();	/* a hit before the next line is inside of the one that ends */
 	reset_current_kprobe();
