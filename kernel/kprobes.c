@@ -562,6 +562,6 @@ static int __init init_kprobes(void)
 {
 	kprobe_sites_init();
 	kprobe_blacklist_init();
-	return arch_init_kprobes() ?: register_die_notifier(&kprobe_exceptions_nb);
+	return register_die_notifier(&kprobe_exceptions_nb) ?: arch_init_kprobes();
 }
 early_initcall(init_kprobes);

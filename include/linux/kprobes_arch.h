@@ -96,7 +96,7 @@ int kprobe_add_area_blacklist(unsigned long start, unsigned long end);
  */
 
 /*
- * arch_init_kprobes() - Prepare the back end; after an error that it returns, nothing can be probed
+ * arch_init_kprobes() - Prepare the back end; an error that it returns is that of an initcall
  *
  * Called once, during boot, in process context without locks, after the two functions for the
  * blacklist. There is no probe, nor a slot.
