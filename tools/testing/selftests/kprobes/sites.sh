@@ -54,7 +54,7 @@ misses_nested_hits() {
 
 # Another module may be loaded at the address.
 gone_site_has_no_symbol() {
-	add_event "p:kprobes/gone $sample:do_simple_thread_func" && modprobe -r trace-events-sample &&
+	add_event "p:kprobes/gone $sample:$(sample_thread_function)" && unload_sample &&
 		sites_have_format && grep "^[0-9a-f]*  -     kind=gone " $kprobes/sites
 }
 
@@ -107,7 +107,7 @@ fi
 
 name="a site whose text is gone has no symbol"
 if has_module trace-events-sample; then
-	modprobe trace-events-sample
+	load_sample
 	check "$name" gone_site_has_no_symbol
 	remove_events
 else
