@@ -101,7 +101,7 @@ static int load_program(const struct program *p, int type, int attach_type, __u3
 	int fd = sys_bpf(BPF_PROG_LOAD, &attr);
 
 	if (fd < 0)
-		ksft_print_msg("program for attach type %d: %s\n%s\n", attach_type, strerror(errno), log);
+		ksft_print_msg("program for type %d: %s\n%s\n", attach_type, strerror(errno), log);
 	return fd;
 }
 
@@ -134,7 +134,7 @@ static void emit_values(struct program *p, const struct way *way)
 	EMIT(p, BPF_MOV64_REG(BPF_REG_1, BPF_REG_6), BPF_EMIT_CALL(BPF_FUNC_get_func_ret));
 }
 
-/* Load a program that fills observations[@i]. If it is no trampoline's, it returns 1 if @i is odd. */
+/* Load a program that fills observations[@i]. It returns @i & 1 if it is no trampoline's. */
 int load_observer(int i, const struct way *way, int attach_type, __u32 function)
 {
 	int skip = is_traced(way);	/* the program itself */

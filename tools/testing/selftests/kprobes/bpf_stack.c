@@ -83,13 +83,13 @@ static bool is_trampoline(__u64 address)
 }
 
 /*
- * True for a stack from vfs_read(), unless it has returned, to the kernel's entry. That of a program
- * in a trampoline begins with the trampoline. With programs at the exit (@exits), that calls the
- * rest of the function.
+ * True for a stack from vfs_read(), unless it has returned, to the kernel's entry. That of a
+ * program in a trampoline begins with the trampoline. With programs at the exit (@exits), that
+ * calls the rest of the function.
  */
 bool is_true_stack(const struct observation *s, const struct way *way, bool exits)
 {
-	const char *frames[] = { "vfs_read", "bpf_trampoline_", "vfs_read" };
+	static const char * const frames[] = { "vfs_read", "bpf_trampoline_", "vfs_read" };
 	int depth = s->stack_size / 8, num = way->returns ? 0 : 1, first = is_traced(way);
 	const __u64 *stack = s->stack;
 	bool good;
