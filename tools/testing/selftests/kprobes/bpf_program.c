@@ -101,7 +101,7 @@ static int load_program(const struct program *p, int type, int attach_type, __u3
 	int fd = sys_bpf(BPF_PROG_LOAD, &attr);
 
 	if (fd < 0)
-		ksft_print_msg("program for type %d: %s\n%s\n", attach_type, strerror(errno), log);
+		ksft_print_msg("attach type %d: %s\n%s\n", attach_type, strerror(errno), log);
 	return fd;
 }
 
