@@ -149,7 +149,8 @@ int load_observer(int i, const struct way *way, int attach_type, __u32 function)
 	emit_values(&p, way);
 	emit_store_result(&p, offsetof(struct observation, func_ip), BPF_FUNC_get_func_ip);
 	emit_store_result(&p, offsetof(struct observation, cookie), BPF_FUNC_get_attach_cookie);
-	EMIT(&p, BPF_LD_MAP_FD(BPF_REG_2, stack_map), BPF_MOV64_IMM(BPF_REG_3, skip));
+	EMIT(&p, BPF_LD_MAP_FD(BPF_REG_2, stack_map),
+	     BPF_MOV64_IMM(BPF_REG_3, skip | BPF_F_REUSE_STACKID));
 	emit_store_result(&p, offsetof(struct observation, stack_id), BPF_FUNC_get_stackid);
 	emit_pointer(&p, BPF_REG_2, offsetof(struct observation, stack));
 	EMIT(&p, BPF_MOV64_IMM(BPF_REG_3, sizeof(observations->stack)),

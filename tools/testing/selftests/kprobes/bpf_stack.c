@@ -85,21 +85,20 @@ static bool is_trampoline(__u64 address)
 /*
  * True for a stack from vfs_read(), unless it has returned, to the kernel's entry. That of a
  * program in a trampoline begins with the trampoline. With programs at the exit (@exits), that
- * calls the rest of the function.
+ * calls the rest of the function. Only the names of trampolines go on, with a number.
  */
 bool is_true_stack(const struct observation *s, const struct way *way, bool exits)
 {
 	static const char * const frames[] = { "vfs_read", "bpf_trampoline_", "vfs_read" };
 	int depth = s->stack_size / 8, num = way->returns ? 0 : 1, first = is_traced(way);
 	const __u64 *stack = s->stack;
-	size_t length = strlen(frames[1]);	/* of what all trampolines' names begin with */
 	bool good;
 
 	if (is_traced(way) || (way->inside && exits))
 		num = (exits && trampolines_jump ? 2 : 3) - first;
 	good = depth > num + 1;
 	for (int i = 0; i < num && good; i++)
-		good = !strncmp(name_of(stack[i]), frames[first + i], length);
+		good = !strncmp(name_of(stack[i]), frames[first + i], strlen(frames[1]));
 	if (good)
 		good = strstr(name_of(stack[num]), "sys_read") &&
 		       !strncmp(name_of(stack[depth - 1]), "entry_", 6);
