@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 #include <linux/notifier.h>
 #include <linux/preempt.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -163,6 +164,7 @@ static int learn_forms(void)
 			pr_err("%s: the CPU cannot be stepped through it\n", form->name);
 			err = -EIO;
 		}
+		cond_resched_tasks_rcu_qs();
 	}
 	unregister_die_notifier(&step_notifier);
 	return err;
