@@ -72,7 +72,7 @@ neighbours_are_insns() {
 }
 
 first_insn_is_named() {
-	is_refused $rmdir+1 EILSEQ "not at the start of an instruction" || return
+	is_refused $rmdir+1 EILSEQ "$(first_insn_reason)" || return
 	neighbours=$(field insns)
 	[ "${neighbours%% *}" = +0x0 ]
 }

@@ -139,6 +139,15 @@ has_config() {	# OPTION: it is y or m
 		grep -q "^CONFIG_$1=[ym]"
 }
 
+# Print why the inside of a function's first instruction is refused: without IBT it is ftrace's.
+first_insn_reason() {
+	if has_config X86_KERNEL_IBT; then
+		echo "not at the start of an instruction"
+	else
+		echo "ftrace patches it with what precedes it"
+	fi
+}
+
 # The modinfo of busybox succeeds in any case, and does not know names with a dash.
 has_module() {	# NAME
 	[ -e "test_modules/$1.ko" ] || modprobe -D "$1" 2>/dev/null | grep -q .

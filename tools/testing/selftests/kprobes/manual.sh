@@ -29,7 +29,8 @@ without_numbers() {
 
 # Run the commands of an example in one shell, which prints them, too.
 example_holds() {	# FILE
-	sed 's/^# //' "$1" | without_numbers >"$output.expected"
+	sed "s/^# //; s/not at the start of an instruction/$(first_insn_reason)/" "$1" |
+		without_numbers >"$output.expected"
 	sed -n 's/^# //p' "$1" >"$output.commands"
 	sh -v "$output.commands" 2>&1 | without_numbers | diff "$output.expected" -
 }
