@@ -88,17 +88,6 @@ no_leaks() {	# or print them
 	[ ! -s /tmp/leaks ]
 }
 
-# A guest in which nothing happens any more, and so is to be ended, first says in its log which
-# tasks are blocked, and with lockdep by what.
-watch_silence() {
-	last=
-	while sleep 90; do
-		line=$(dmesg | tail -n 1)
-		[ "$line" != "$last" ] || { echo w >/proc/sysrq-trigger; echo d >/proc/sysrq-trigger; }
-		last=$line
-	done 3>&- &
-}
-
 end_of_parts() {
 	echo "1..$parts" >&3
 }
