@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Indirect calls of probed functions: with IBT, the CPU must find ENDBR there. */
+/* Indirect calls of probed functions: with IBT, the CPU must find ENDBR there, and only there. */
+#include <linux/module.h>
 #include <linux/string.h>
+
+#include <asm/cpufeature.h>
 
 #include "../return_probes.h"
 #include "functions.h"
+#include "jump_snippets.h"
 #include "matrix_code.h"
 #include "snippets.h"
 
@@ -106,6 +110,49 @@ static void indirect_call_finds_landing_pad(struct kunit *test)
 	}
 }
 
+/* With ibt=warn, the kernel only warns of an indirect call that finds no ENDBR. */
+static bool ibt_warns;
+module_param(ibt_warns, bool, 0444);
+
+static int keep_third_argument(struct test_probe *p, struct pt_regs *regs)
+{
+	p->data = regs_get_kernel_argument(regs, 2);
+	return 0;
+}
+
+/* The kernel warns that there is no ENDBR at @code, if the CPU looks for it. */
+static void expect_no_landing(struct kunit *test, unsigned long code)
+{
+	struct test_probe *warning = kpt_test_probe('b');
+
+	warning->data = 0;
+	call_indirectly(KIND_JUMP, code);
+	KUNIT_EXPECT_EQ(test, warning->data, cpu_feature_enabled(X86_FEATURE_IBT) ? code : 0);
+}
+
+/* Neither in a function, nor in what probes make: that is for hits alone. */
+static void indirect_call_finds_no_landing_pad_inside(struct kunit *test)
+{
+	const struct matrix_code *boost = &kprobes_test_matrix[KIND_BOOST][SHAPE_WORK];
+	const struct matrix_code *jump = &kprobes_test_matrix[KIND_JUMP][SHAPE_WORK];
+	struct kprobe *kp;
+
+	if (cpu_feature_enabled(X86_FEATURE_IBT) && !ibt_warns)
+		kunit_skip(test, "a missing ENDBR is a BUG here");
+	KUNIT_ASSERT_EQ(test, register_kprobe(kpt_probe('b', "__warn")), 0);
+	kpt_test_probe('b')->act = keep_third_argument;
+	expect_no_landing(test, boost->twin + ENDBR_SIZE);
+
+	KUNIT_ASSERT_EQ(test, register_user(PROBE, (void *)boost->code + ENDBR_SIZE, &kp), 0);
+	expect_no_landing(test, (unsigned long)kp->ainsn.insn);
+	unregister_user(PROBE);
+
+	KUNIT_ASSERT_EQ(test, register_user(PROBE, (void *)jump->code + ENDBR_SIZE, &kp), 0);
+	wait_for_kprobe_optimizer();
+	if (kprobe_optimized(kp))
+		expect_no_landing(test, (unsigned long)kpt_detour_of(kp));
+}
+
 static const void *kind_gen_params(struct kunit *test, const void *prev, char *desc)
 {
 	static const char * const descs[KINDS] = {
@@ -125,6 +172,7 @@ static const void *kind_gen_params(struct kunit *test, const void *prev, char *d
 
 static struct kunit_case kprobes_x86_landing_cases[] = {
 	KUNIT_CASE_PARAM(indirect_call_finds_landing_pad, kind_gen_params),
+	KUNIT_CASE(indirect_call_finds_no_landing_pad_inside),
 	{ }
 };
 
