@@ -27,7 +27,7 @@ help:
 	@echo 'make smp           CPUs that run at the same time: KUnit, clients, torture for MINUTES=5, on 2 and 4'
 	@echo 'make sweep         all instructions of the kernel are probed (3 hours); SHARE=1/50: 5 minutes; ROUNDS=pre,suspend-jumps or kexec'
 	@echo 'make copies        slot, emulation and detour of each instruction, compared with it (7 minutes)'
-	@echo 'make mutants       do the tests notice one wrong line? 160 times: two hours; SEED=, NUMBER='
+	@echo 'make mutants       do the tests notice one wrong line? 160 times: two hours; SEED=, NUMBER=; NAMED=1: those that must be noticed'
 	@echo 'make ibt           KUnit on a CPU with indirect branch tracking, which Bochs emulates (an hour)'
 	@echo 'make kcsan         data races: KUnit, selftests, torture for MINUTES=10 (50 minutes)'
 	@echo 'make modes         jumps in kernels that are preempted or compiled in other ways'
@@ -181,7 +181,7 @@ copies: build
 mutants: tree
 	@dev/kernel/build mutants
 	@dev/kernel/initramfs mutants
-	@dev/check/mutants
+	@dev/check/mutants $(NAMED:%=--named)
 
 # More watches than by default. Two CPUs of QEMU take turns, and change at the PAUSE of a delay,
 # which there is only with a TSC.
