@@ -120,7 +120,7 @@ def apply_hooks(repo, todo, pristine):
                                   "-d", scratch, "-i", repo / hook], capture_output=True, text=True)
             if run.returncode:
                 raise Refusal(f"{hook} does not apply to {', '.join(paths)}:\n{run.stdout}{run.stderr}"
-                              "rework the hook for this base, or give KERNEL_SRC= another 6.12.y")
+                              "rework the hook for this base, or give KERNEL_SRC= another release of it")
         return {path: Path(scratch, path).read_bytes() for path in pristine}
 
 

@@ -207,7 +207,7 @@ struct exclusion {
 
 static struct exclusion exclusions[] = {
 	{ BIT_ULL(ROW_UNREGISTER), ANY, ANY, ANY, true,
-	  "refused with a warning, which is printed once: see handler_cannot_unregister()" },
+	  "each warns: see handler_drops_probe_elsewhere(), handler_drops_return_probe()" },
 	{ BIT_ULL(ROW_BELOW_SP), ANY, ANY, ANY, true,
 	  "no promise is made: an interrupt overwrites that, too" },
 	{ POST_ROWS, ~(u32)POST_PATHS, ANY, ANY, true,
