@@ -412,11 +412,13 @@ static void old_hash_is_kept_while_a_cpu_comes_up(struct kunit *test)
 /**
  * struct late_return - A return while its return probe is being unregistered
  * @leave:	The function is to return.
- * @left:	The return handler has begun.
+ * @begun:	The return handler has begun.
+ * @ended:	It is about to return.
  */
 static struct late_return {
 	bool leave;
-	bool left;
+	bool begun;
+	bool ended;
 } late_return;
 
 /* The CPU's cache of instances gets that of the inner call. */
@@ -438,15 +440,16 @@ static int let_call_return(struct kprobe *kp, struct pt_regs *regs)
 	if (argument(regs, 0) != (unsigned long)&kpt_test_kretprobe('r')->rp)
 		return 0;
 	WRITE_ONCE(late_return.leave, true);
-	kpt_spin_until(&late_return.left, 5000);
+	kpt_spin_until(&late_return.begun, 5000);
 	return 0;
 }
 
 static int see_late_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	if (READ_ONCE(late_return.leave)) {
-		WRITE_ONCE(late_return.left, true);
+		WRITE_ONCE(late_return.begun, true);
 		mdelay(50);
+		WRITE_ONCE(late_return.ended, true);
 	}
 	return 0;
 }
@@ -468,7 +471,7 @@ static void unregistering_waits_for_late_return(struct kunit *test)
 	kpt_start_task(test, HOST, leave_late);
 	WRITE_ONCE(watch.object, r->pool);
 	unregister_kretprobe(r);
-	KUNIT_EXPECT_TRUE(test, late_return.left);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(late_return.ended));
 	KUNIT_EXPECT_TRUE(test, wait_for(&watch.freed));
 	EXPECT_SLEEPERS_RETURN(test);
 }
