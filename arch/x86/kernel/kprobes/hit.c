@@ -198,38 +198,29 @@ static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs
 }
 
 /*
- * Run an instruction that has post handlers or is stepped, or return the copy that is to be
- * started at the exception's end.
+ * Will the hit outlast the exception, in a copy? That stays so, and nobody has to remember it: a copy
+ * for post handlers is made once, and not for an instruction that is stepped.
  */
-static __always_inline kprobe_opcode_t *kprobe_run_or_copy(struct kprobe *kp,
-							   struct pt_regs *regs)
+static __always_inline bool kprobe_needs_copy(const struct kprobe *kp)
 {
-	kprobe_opcode_t *post_insn = READ_ONCE(kp->ainsn.post_insn);
-
-	if (post_insn)
-		return post_insn;
-	if (kp->ainsn.run == INSN_RUN_STEP)
-		return kp->ainsn.insn;
-	kprobe_run_with_post(kp, regs);
-	return NULL;
+	return READ_ONCE(kp->ainsn.post_insn) || kp->ainsn.run == INSN_RUN_STEP;
 }
 
 /* Return from the breakpoint to a copy that ends in kprobe_copy_done() or a trap. */
-static __always_inline void kprobe_start_copy(kprobe_opcode_t *copy, struct pt_regs *regs)
+static __always_inline void kprobe_start_copy(const struct kprobe *kp, struct pt_regs *regs)
 {
-	struct kprobe_ctlblk *kcb = get_kprobe_ctlblk();
+	const kprobe_opcode_t *post_insn = READ_ONCE(kp->ainsn.post_insn);
 
-	kcb->regs = NULL;
-	kcb->saved_flags = regs->flags & X86_EFLAGS_IF;
+	raw_cpu_write(kprobe_ctlblk.regs, NULL);
+	raw_cpu_write(kprobe_ctlblk.saved_flags, regs->flags & X86_EFLAGS_IF);
 	raw_cpu_write(kprobe_context, raw_cpu_read(__preempt_count));
 	regs->flags &= ~X86_EFLAGS_IF;
-	regs->ip = (unsigned long)copy;
+	regs->ip = (unsigned long)(post_insn ?: kp->ainsn.insn);
 }
 
 static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs *regs,
 					      bool nested)
 {
-	kprobe_opcode_t *copy = NULL;
 	irqentry_state_t state;
 	bool changed;
 
@@ -242,13 +233,15 @@ static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs 
 		kprobe_detour_redirect(regs);
 	} else if (unlikely(kprobe_has_post(kp, nested) ||
 			    !kprobe_run_without_trap(kp, regs, false))) {
-		copy = kprobe_run_or_copy(kp, regs);
+		if (kprobe_needs_copy(kp)) {
+			kprobe_leave_exception(regs, state);
+			kprobe_start_copy(kp, regs);
+			return;
+		}
+		kprobe_run_with_post(kp, regs);
 	}
 	kprobe_leave_exception(regs, state);
-	if (unlikely(copy))
-		kprobe_start_copy(copy, regs);
-	else
-		kprobe_end_hit(nested);
+	kprobe_end_hit(nested);
 }
 
 /* Run the instruction without calling handlers, and count the miss. */
@@ -260,7 +253,7 @@ static noinstr void kprobe_skip_hit(struct kprobe *kp, struct pt_regs *regs)
 		return;
 	kprobe_save_hit();
 	raw_cpu_write(current_kprobe, kp);
-	kprobe_start_copy(kp->ainsn.insn, regs);
+	kprobe_start_copy(kp, regs);
 	get_kprobe_ctlblk()->kprobe_status = KPROBE_REENTER;
 }
 
