@@ -16,6 +16,7 @@ BIOS = ("/usr/share/bochs/BIOS-bochs-latest", "/usr/share/bochs/VGABIOS-lgpl-lat
 # the host executes, or some timeouts of the guest would be long or short. CPUID does not say
 # that the time stamp counter counts them.
 MHZ = 50
+MODEL = "tigerlake"
 PARAMETERS = (
     # The default is 9600 bits a second, and the kernel waits for each letter.
     "console=ttyS0,115200",
@@ -45,7 +46,7 @@ def configuration(disc, smp, megabytes, console, verdict):
         "plugin_ctrl: speaker=0",
         f"romimage: file={BIOS[0]}",
         f"vgaromimage: file={BIOS[1]}",
-        f"cpu: model=tigerlake, count={smp}, ips={MHZ * 1000000}, reset_on_triple_fault=0, ignore_bad_msrs=1",
+        f"cpu: model={MODEL}, count={smp}, ips={MHZ * 1000000}, reset_on_triple_fault=0, ignore_bad_msrs=1",
         f"memory: guest={megabytes}, host={megabytes}",
         f"ata0-master: type=cdrom, path={disc}, status=inserted",
         "ata1: enabled=0",
