@@ -14,13 +14,13 @@
 
 struct load kpt_load;
 
-static int __nocfi load_thread(void *unused)
+static int load_thread(void *unused)
 {
 	unsigned int n = 0;
 	u64 result;
 
 	while (!READ_ONCE(kpt_load.stop)) {
-		result = kpt_load.function(ARG);
+		result = kpt_call_untyped(kpt_load.function, ARG);
 		if (result == kpt_load.result)
 			atomic_inc(&kpt_load.results);
 		else if (result == kpt_load.other)

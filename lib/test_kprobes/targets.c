@@ -3,6 +3,7 @@
 #include <linux/jiffies.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
+#include <linux/objtool.h>
 #include <linux/string.h>
 #include <linux/time.h>
 
@@ -137,12 +138,15 @@ const void *kpt_place_gen_params(struct kunit *test, const void *prev, char *des
 	return next;
 }
 
-u64 __nocfi kpt_call(const struct place *place)
+noinline u64 __nocfi kpt_call_untyped(u64 (*function)(u64 arg), u64 arg)
 {
-	u64 (*function)(u64 arg) = place->call;
+	return function(arg);
+}
+ANNOTATE_NOCFI_SYM(kpt_call_untyped);
 
-	OPTIMIZER_HIDE_VAR(function);
-	return function(ARG);
+u64 kpt_call(const struct place *place)
+{
+	return kpt_call_untyped(place->call, ARG);
 }
 
 bool kpt_is_in(unsigned long address, const char *function)

@@ -122,14 +122,17 @@ static struct kprobe *register_on_path(struct kunit *test, const struct load_pat
 	return a;
 }
 
-static void __nocfi expect_load(struct kunit *test, const struct load_path *path, void *address,
-				unsigned long result, const char *events)
+/* On i386 the argument and the result are the lower halves. */
+static unsigned long call_load(unsigned long (*load)(unsigned long *cell), void *address)
 {
-	unsigned long (*load)(unsigned long *cell) = path->call;
+	return kpt_call_untyped((void *)load, (unsigned long)address);
+}
 
-	OPTIMIZER_HIDE_VAR(load);
+static void expect_load(struct kunit *test, const struct load_path *path, void *address,
+			unsigned long result, const char *events)
+{
 	kpt_clear_journal();
-	KUNIT_EXPECT_EQ_MSG(test, load(address), result, "reaction %d", reaction);
+	KUNIT_EXPECT_EQ_MSG(test, call_load(path->call, address), result, "reaction %d", reaction);
 	KUNIT_EXPECT_STREQ_MSG(test, kpt_journal, events, "reaction %d", reaction);
 }
 
@@ -298,12 +301,9 @@ static void first_fault_handler_that_handles_is_the_last(struct kunit *test)
 	expect_load(test, path, BAD_ADDRESS, LOADED + 2, "caf");
 }
 
-static void __nocfi load_bad_address(void)
+static void load_bad_address(void)
 {
-	unsigned long (*load)(unsigned long *cell) = kprobes_test_load_cell;
-
-	OPTIMIZER_HIDE_VAR(load);
-	kpt_note(load(BAD_ADDRESS) == LOADED + 2 ? '+' : '!');
+	kpt_note(call_load(kprobes_test_load_cell, BAD_ADDRESS) == LOADED + 2 ? '+' : '!');
 }
 
 static int act_load_bad_address(struct test_probe *p, struct pt_regs *regs)
@@ -351,12 +351,9 @@ static void fault_of_a_handler_is_fixed_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (long)kpt_test_probe('a')->data, -EFAULT);
 }
 
-static enum hrtimer_restart __nocfi load_in_interrupt(struct hrtimer *timer)
+static enum hrtimer_restart load_in_interrupt(struct hrtimer *timer)
 {
-	unsigned long (*load)(unsigned long *cell) = kprobes_test_load_fixed_up;
-
-	OPTIMIZER_HIDE_VAR(load);
-	kpt_note(load(BAD_ADDRESS) == FIXED_UP ? '+' : '!');
+	kpt_note(call_load(kprobes_test_load_fixed_up, BAD_ADDRESS) == FIXED_UP ? '+' : '!');
 	return kpt_interrupt(timer);
 }
 

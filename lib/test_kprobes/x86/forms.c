@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Snippets of many forms of instructions, each to be displaced as the first and the second. */
+#include <linux/objtool.h>
 #include <linux/percpu.h>
 #include <linux/string.h>
 
@@ -119,6 +120,17 @@ SNIPPET_TABLE_LABEL("forms", "forms");
 #undef BRANCH_FORM
 
 SNIPPET_TABLE_LABEL("forms", "forms_end");
+
+#ifdef CONFIG_MITIGATION_RETPOLINE
+ANNOTATE_NOCFI_SYM(kprobes_test_form_call_thunk);
+ANNOTATE_NOCFI_SYM(kprobes_test_form_call_thunk_second);
+ANNOTATE_NOCFI_SYM(kprobes_test_form_jmp_thunk);
+ANNOTATE_NOCFI_SYM(kprobes_test_form_jmp_thunk_second);
+#ifdef CONFIG_X86_64
+ANNOTATE_NOCFI_SYM(kprobes_test_form_call_thunk_r11);
+ANNOTATE_NOCFI_SYM(kprobes_test_form_call_thunk_r11_second);
+#endif
+#endif
 
 #define STATUS_FLAGS							\
 	(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF | X86_EFLAGS_ZF |	\

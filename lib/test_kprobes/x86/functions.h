@@ -10,8 +10,8 @@
 #include <asm/nospec-branch.h>
 
 /*
- * Define a global function that begins without ENDBR. It has no hash of its type: what calls
- * it through a pointer is __nocfi.
+ * Define a global function that begins without ENDBR. It has no hash of its type: who calls
+ * it through a pointer uses kpt_call_untyped().
  */
 #define __KPT_ASM_FUNCTION(name, body)					\
 	asm(".pushsection .text\n"					\

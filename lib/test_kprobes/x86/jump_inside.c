@@ -63,14 +63,10 @@ static struct kprobe *bit_probe(char name, unsigned int n)
 	return kp;
 }
 
-static void __nocfi expect_bits(struct kunit *test, u64 expected, const char *events,
-				const char *how)
+static void expect_bits(struct kunit *test, u64 expected, const char *events, const char *how)
 {
-	u64 (*function)(u64 arg) = kprobes_test_bits;
-
-	OPTIMIZER_HIDE_VAR(function);
 	kpt_clear_journal();
-	KUNIT_EXPECT_EQ_MSG(test, function(0), expected, "%s", how);
+	KUNIT_EXPECT_EQ_MSG(test, kpt_call_untyped(kprobes_test_bits, 0), expected, "%s", how);
 	KUNIT_EXPECT_STREQ_MSG(test, kpt_journal, events, "%s", how);
 }
 
@@ -128,16 +124,13 @@ KPT_ASM_FUNCTION(kprobes_test_from_elsewhere,
 		 "{disp8} lea (" AX "), " AX "\n"
 		 RETURN);
 
-static void __nocfi expect_all_targets_from_elsewhere(struct kunit *test, bool post,
-						      const char *how)
+static void expect_all_targets_from_elsewhere(struct kunit *test, bool post, const char *how)
 {
-	u64 (*function)(u64 arg) = kprobes_test_from_elsewhere;
-
-	OPTIMIZER_HIDE_VAR(function);
 	for (unsigned int n = 1; n < BITS; n++) {
 		kpt_test_probe('a')->data = n;
 		kpt_clear_journal();
-		KUNIT_EXPECT_EQ_MSG(test, function(0), post + bits_from(n), "%s", how);
+		KUNIT_EXPECT_EQ_MSG(test, kpt_call_untyped(kprobes_test_from_elsewhere, 0),
+				    post + bits_from(n), "%s", how);
 		KUNIT_EXPECT_STREQ_MSG(test, kpt_journal, post ? "aA" : "a", "%s", how);
 	}
 }
@@ -182,13 +175,11 @@ static int break_to_bit(struct kprobe *kp, struct pt_regs *regs)
 	return 1;
 }
 
-static void __nocfi break_handler_continues_at_displaced_insn(struct kunit *test)
+static void break_handler_continues_at_displaced_insn(struct kunit *test)
 {
-	u64 (*function)(u64 arg) = kprobes_test_from_elsewhere;
 	struct kprobe *a = kpt_probe('a', "kprobes_test_from_elsewhere");
 	struct kprobe *b = bit_probe('b', 0);
 
-	OPTIMIZER_HIDE_VAR(function);
 	kpt_test_probe('a')->act = act_break;
 	a->break_handler = break_to_bit;
 	ASSERT_REGISTERED(test, b);
@@ -197,7 +188,7 @@ static void __nocfi break_handler_continues_at_displaced_insn(struct kunit *test
 	for (unsigned int n = 1; n < BITS; n++) {
 		kpt_test_probe('a')->data = n;
 		bits_after_break = 0;
-		function(0);
+		kpt_call_untyped(kprobes_test_from_elsewhere, 0);
 		KUNIT_EXPECT_EQ(test, bits_after_break, bits_from(n));
 	}
 }

@@ -259,6 +259,7 @@ REFUSED("jump_table",
 #ifdef CONFIG_MITIGATION_RETPOLINE
 REFUSED("thunk", NEVER("push " BX "\n jmp " TEMP_THUNK), PROBED,
 	FOLLOWING RETURN UNVALIDATED);
+ANNOTATE_NOCFI_SYM(kprobes_test_opt_thunk);
 #endif
 
 /* Instructions that cannot run in a detour. A jump of two bytes leaves some in place. */
