@@ -22,6 +22,8 @@
 #include <linux/smp.h>
 #include <linux/uaccess.h>
 
+#include <kunit/visibility.h>
+
 /* The CPU that holds the lock, plus one; or 0. A spinlock calls functions that can be probed. */
 static atomic_t links_holder = ATOMIC_INIT(0);
 
@@ -52,6 +54,7 @@ unsigned long __kprobes kprobe_links_lock(void)
 	WARN_ON_ONCE(!kprobe_links_trylock(&flags));
 	return flags;
 }
+EXPORT_SYMBOL_IF_KUNIT(kprobe_links_lock);
 
 /* kprobe_links_unlock() - Let probes be unlinked again; @flags is from kprobe_links_lock() */
 void __kprobes kprobe_links_unlock(unsigned long flags)
@@ -59,6 +62,7 @@ void __kprobes kprobe_links_unlock(unsigned long flags)
 	raw_atomic_set_release(&links_holder, 0);
 	local_irq_restore(flags);
 }
+EXPORT_SYMBOL_IF_KUNIT(kprobe_links_unlock);
 
 /*
  * The site in whose list a probe is, or NULL. A probe's links are undefined before its first

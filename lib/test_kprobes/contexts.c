@@ -15,6 +15,7 @@
 #include "probes.h"
 
 static struct kretprobe return_probe;
+static struct jprobe jumper_probe;
 
 /* What register_kretprobe() and register_jprobe() return to a caller that must not sleep. */
 #define JPROBE_REFUSED		(IS_ENABLED(CONFIG_JPROBES) ? -EDEADLK : -EOPNOTSUPP)
@@ -36,6 +37,7 @@ static void try_to_change_all_probes(void)
 	unregister_kprobe(c);
 	unregister_kprobes(&c, 1);
 	unregister_kretprobe(&return_probe);
+	unregister_jprobe(&jumper_probe);
 }
 
 static __maybe_unused void with_preemption_off(void)
@@ -114,6 +116,12 @@ static const struct context contexts[] = {
 
 KUNIT_ARRAY_PARAM_DESC(context, contexts, desc);
 
+static void leave_jumper_probe(void)
+{
+	kpt_note('j');
+	jprobe_return();
+}
+
 static void atomic_code_cannot_change_probes(struct kunit *test)
 {
 	const struct context *context = test->param_value;
@@ -124,13 +132,18 @@ static void atomic_code_cannot_change_probes(struct kunit *test)
 
 	if (context->exists && !context->exists())
 		kunit_skip(test, "not on this machine");
-	memset(&return_probe, 0, sizeof(return_probe));
-	return_probe.kp.symbol_name = OTHER_TARGET->symbol;
+	return_probe = (struct kretprobe){ .kp.symbol_name = OTHER_TARGET->symbol };
+	jumper_probe = (struct jprobe){
+		.kp.symbol_name = OTHER_TARGET->symbol,
+		.entry = leave_jumper_probe,
+	};
 	d->flags = KPROBE_FLAG_DISABLED;
 	ASSERT_REGISTERED(test, c);
 	ASSERT_REGISTERED(test, d);
 	if (IS_ENABLED(CONFIG_KRETPROBES))
 		KUNIT_ASSERT_EQ(test, register_kretprobe(&return_probe), 0);
+	if (IS_ENABLED(CONFIG_JPROBES))
+		KUNIT_ASSERT_EQ(test, register_jprobe(&jumper_probe), 0);
 	kpt_set_stale_results(b);
 	memcpy(&given, b, sizeof(given));
 
@@ -142,14 +155,50 @@ static void atomic_code_cannot_change_probes(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kprobe_disabled(d));
 	memset(c, 0, sizeof(*c));
 	memset(&return_probe, 0, sizeof(return_probe));
+	memset(&jumper_probe, 0, sizeof(jumper_probe));
 	EXPECT_CALL(test, OTHER_TARGET, "");
 	unregister_kprobe(d);
 	kpt_expect_restored_text(test);
 	EXPECT_CALL(test, OTHER_TARGET, "");
 }
 
+static unsigned int returns;
+
+static int count_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	returns++;
+	return 0;
+}
+
+/* As an NMI that has interrupted whoever holds the lock of the links. */
+static void probes_stay_where_links_are_being_changed(struct kunit *test)
+{
+	struct kprobe *c = kpt_probe('c', OTHER_TARGET->symbol);
+	unsigned long flags;
+
+	returns = 0;
+	return_probe = (struct kretprobe){
+		.kp.symbol_name = OTHER_TARGET->symbol,
+		.handler = count_return,
+	};
+	ASSERT_REGISTERED(test, c);
+	if (IS_ENABLED(CONFIG_KRETPROBES))
+		KUNIT_ASSERT_EQ(test, register_kretprobe(&return_probe), 0);
+	flags = kprobe_links_lock();
+	unregister_kprobe(c);
+	unregister_kretprobe(&return_probe);
+	kprobe_links_unlock(flags);
+	EXPECT_CALL(test, OTHER_TARGET, "c");
+	KUNIT_EXPECT_EQ(test, returns, IS_ENABLED(CONFIG_KRETPROBES));
+	unregister_kretprobe(&return_probe);
+	unregister_kprobe(c);
+	kpt_expect_restored_text(test);
+	EXPECT_CALL(test, OTHER_TARGET, "");
+}
+
 static struct kunit_case kprobes_contexts_cases[] = {
 	KUNIT_CASE_PARAM(atomic_code_cannot_change_probes, context_gen_params),
+	KUNIT_CASE(probes_stay_where_links_are_being_changed),
 	{ }
 };
 
