@@ -10,7 +10,6 @@
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>
-#include <linux/kconfig.h>
 #include <linux/kprobes_site.h>
 #include <linux/kthread.h>
 #include <linux/preempt.h>
@@ -74,23 +73,42 @@ static int plug_thread(void *up)
 	return err;
 }
 
+/* How a hit reaches a pair of probes */
+enum way { BY_FTRACE, BY_BREAKPOINT, BY_JUMP, BY_RETURN };
+
+static bool has_jump(const struct kprobe *p)
+{
+	wait_for_kprobe_optimizer();
+	guard(preempt)();
+	return kprobe_optimized(get_kprobe(p->addr));
+}
+
 /*
- * Two probes at the entry, through ftrace if the kernel has that, or at an instruction after
- * it. The second one stays, so that unregistering the other one does not wait for the CPU to
- * patch the text.
+ * Two probes at the entry, through ftrace if the kernel has that, or at the first instruction
+ * after it that may be probed, or gets a jump. The second one stays, so that unregistering the
+ * other one does not wait for the CPU to patch the text.
  */
-static void register_pair(struct kunit *test, const char *symbol, bool entry)
+static void register_pair(struct kunit *test, const char *symbol, enum way way)
 {
 	struct kprobe *a = kpt_probe('a', symbol), *b = kpt_probe('b', symbol);
 	int err;
 
 	a->pre_handler = linger_unwatched;
-	a->offset = entry ? 0 : ENTRY_BYTES;
-	while (((err = register_kprobe(a)) == -EILSEQ || err == -EINVAL) && a->offset++ < 64)
+	for (a->offset = way == BY_FTRACE ? 0 : ENTRY_BYTES; a->offset < 64; a->offset++) {
 		a->addr = NULL;
-	KUNIT_ASSERT_EQ(test, err, 0);
+		err = register_kprobe(a);
+		if (!err && (way != BY_JUMP || has_jump(a)))
+			break;
+		if (!err)
+			unregister_kprobe(a);
+		else
+			KUNIT_ASSERT_TRUE(test, err == -EILSEQ || err == -EINVAL);
+	}
+	KUNIT_ASSERT_LT(test, a->offset, 64);
 	b->offset = a->offset;
 	ASSERT_REGISTERED(test, b);
+	if (way == BY_JUMP)
+		KUNIT_EXPECT_TRUE(test, has_jump(a));
 }
 
 static void register_return_pair(struct kunit *test, const char *symbol)
@@ -103,7 +121,6 @@ static void register_return_pair(struct kunit *test, const char *symbol)
 	ASSERT_REGISTERED(test, kpt_probe('b', symbol));
 }
 
-/* Probes at the entry, after it as a breakpoint and as a jump, and return probes. */
 static void unregistering_waits_for_unwatched_handler(struct kunit *test)
 {
 	const struct unwatched *u = test->param_value;
@@ -115,7 +132,7 @@ static void unregistering_waits_for_unwatched_handler(struct kunit *test)
 	if (num_online_cpus() < 2)
 		kunit_skip(test, "needs two CPUs");
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_put_online, (void *)cpu), 0);
-	for (int i = 0; i < (IS_ENABLED(CONFIG_KRETPROBES) ? 4 : 3); i++) {
+	for (enum way way = BY_FTRACE; way <= BY_RETURN; way++) {
 		struct kprobe *a = kpt_probe('a', u->symbol);
 
 		if (u->up)
@@ -124,12 +141,10 @@ static void unregistering_waits_for_unwatched_handler(struct kunit *test)
 		memset(&kpt_test_probe('b')->kp, 0, sizeof(struct kprobe));
 		entered = false;
 		left = false;
-		if (i == 3)
+		if (way == BY_RETURN)
 			register_return_pair(test, u->symbol);
 		else
-			register_pair(test, u->symbol, !i);
-		if (i == 2)
-			wait_for_kprobe_optimizer();
+			register_pair(test, u->symbol, way);
 		task = kthread_create(plug_thread, (void *)u->up, "kprobes_plug");
 		KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 		get_task_struct(task);
@@ -139,7 +154,7 @@ static void unregistering_waits_for_unwatched_handler(struct kunit *test)
 		while (!READ_ONCE(entered) && time_before(jiffies, end))
 			usleep_range(100, 200);
 		waits += !READ_ONCE(left);
-		if (i == 3)
+		if (way == BY_RETURN)
 			unregister_kretprobe(&lingering_return);
 		else
 			unregister_kprobe(a);
@@ -171,7 +186,7 @@ static void other_cpu_prepares_for_late_post_handler(struct kunit *test)
 		kunit_skip(test, "needs two CPUs");
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kpt_put_online, (void *)cpu), 0);
 	entered = true;
-	register_pair(test, "cpuhp_report_idle_dead", false);
+	register_pair(test, "cpuhp_report_idle_dead", BY_BREAKPOINT);
 	WRITE_ONCE(b->post_handler, kpt_post_handler);
 	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
 	end = jiffies + PATIENCE / 4;
