@@ -448,7 +448,11 @@ static int see_late_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	if (READ_ONCE(late_return.leave)) {
 		WRITE_ONCE(late_return.begun, true);
-		mdelay(50);
+		/* An emulator runs the other CPU at a PAUSE, which is not in each kernel's udelay(). */
+		for (int i = 0; i < 10000; i++) {
+			udelay(1);
+			cpu_relax();
+		}
 		WRITE_ONCE(late_return.ended, true);
 	}
 	return 0;
