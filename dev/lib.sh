@@ -71,11 +71,12 @@ set_kernel() {	# NAME
 }
 
 # Run make for $obj. LOCALVERSION: not the git revision of the repository around the tree.
-# With ccache the debug information may name the directory of another clone.
+# With ccache the debug information may name the directory of another kernel. It has no base directory:
+# in relative paths, make would not find the headers that dev/check/mutants changes.
 kernel_make() {	# WORD...
 	cc=${prefix}gcc
 	[ -z "${LLVM-}" ] || cc=clang$LLVM
 	! command -v ccache >/dev/null || cc="ccache $cc"
-	CCACHE_BASEDIR=$repo CCACHE_NOHASHDIR=1 LOCALVERSION='' make -C "$tree" O="$obj" \
+	CCACHE_NOHASHDIR=1 LOCALVERSION='' make -C "$tree" O="$obj" \
 		ARCH="$kernel_arch" CROSS_COMPILE="$prefix" CC="$cc" "$@"
 }
