@@ -65,7 +65,7 @@ static int kprobe_make_slot(struct kprobe *p, struct insn *insn, const void *nex
 		__text_gen_insn(code + len, JMP32_INSN_OPCODE, slot + len, next,
 				JMP32_INSN_SIZE);
 	kprobe_write_text(slot, code, sizeof(code), 0);
-	/* The site may be armed already. Pairs with the READ_ONCE() in kprobe_run_or_copy(). */
+	/* The site may be armed already. Pairs with each READ_ONCE() of @post_insn. */
 	WRITE_ONCE(*result, slot);
 	return 0;
 }
