@@ -77,6 +77,6 @@ kernel_make() {	# WORD...
 	cc=${prefix}gcc
 	[ -z "${LLVM-}" ] || cc=clang$LLVM
 	! command -v ccache >/dev/null || cc="ccache $cc"
-	CCACHE_NOHASHDIR=1 LOCALVERSION='' make -C "$tree" O="$obj" \
+	CCACHE_BASEDIR='' CCACHE_NOHASHDIR=1 LOCALVERSION='' make -C "$tree" O="$obj" \
 		ARCH="$kernel_arch" CROSS_COMPILE="$prefix" CC="$cc" "$@"
 }
