@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # The front door: see `make help`.
 
-# The base: one of the directories in hooks/. What is made of 6.12 is in build/ itself.
+# The base: one of the directories in hooks/, by default that of KERNEL_SRC. What is made of 6.12 is
+# in build/ itself.
+ifeq ($(origin BASE)$(if $(KERNEL_SRC),,none),undefined)
+BASE := $(shell dev/tree/make --base "$(KERNEL_SRC)" --which 2>/dev/null)
+endif
 override BASE := $(filter-out 6.12,$(BASE))
 BUILD = build$(BASE:%=/%)
 # Where the kernel tree is made, and from what (empty: Debian's linux-source of the base).
