@@ -22,6 +22,7 @@
 #include <linux/sched.h>
 #include <linux/string.h>
 
+#include "../arming.h"
 #include "../load.h"
 #include "../optimize.h"
 #include "../return_probes.h"
@@ -410,16 +411,35 @@ static void old_hash_is_kept_while_a_cpu_comes_up(struct kunit *test)
 #endif
 
 /**
- * struct late_return - A return while its return probe is being unregistered
- * @leave:	The function is to return.
- * @begun:	The return handler has begun.
+ * struct late - A handler that begins when no later one will be called
+ * @go:		The other task is to go on, to where the handler is called.
+ * @begun:	The handler has begun.
  * @ended:	It is about to return.
  */
-static struct late_return {
-	bool leave;
+static struct late {
+	bool go;
 	bool begun;
 	bool ended;
-} late_return;
+} late;
+
+static void let_task_go(void)
+{
+	WRITE_ONCE(late.go, true);
+	kpt_spin_until(&late.begun, 5000);
+}
+
+static void handle_late(void)
+{
+	if (!READ_ONCE(late.go))
+		return;
+	WRITE_ONCE(late.begun, true);
+	/* An emulator runs the other CPU at a PAUSE, which is not in each kernel's udelay(). */
+	for (int i = 0; i < 10000; i++) {
+		udelay(1);
+		cpu_relax();
+	}
+	WRITE_ONCE(late.ended, true);
+}
 
 /* The CPU's cache of instances gets that of the inner call. */
 static int leave_late(void *sleeper)
@@ -429,7 +449,7 @@ static int leave_late(void *sleeper)
 	set_cpus_allowed_ptr(current, cpumask_of(cpumask_last(cpu_online_mask)));
 	kprobes_test_visit(HOST, kpt_do_nothing_inside, NULL);
 	complete(&((struct sleeper *)sleeper)->arrived);
-	while (!READ_ONCE(late_return.leave) && time_before(jiffies, end))
+	while (!READ_ONCE(late.go) && time_before(jiffies, end))
 		usleep_range(50, 100);
 	return VISITED;
 }
@@ -437,24 +457,14 @@ static int leave_late(void *sleeper)
 /* No handler is called any more from now on: let the call return, until its handler has begun. */
 static int let_call_return(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (argument(regs, 0) != (unsigned long)&kpt_test_kretprobe('r')->rp)
-		return 0;
-	WRITE_ONCE(late_return.leave, true);
-	kpt_spin_until(&late_return.begun, 5000);
+	if (argument(regs, 0) == (unsigned long)&kpt_test_kretprobe('r')->rp)
+		let_task_go();
 	return 0;
 }
 
 static int see_late_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	if (READ_ONCE(late_return.leave)) {
-		WRITE_ONCE(late_return.begun, true);
-		/* An emulator runs the other CPU at a PAUSE, which is not in each kernel's udelay(). */
-		for (int i = 0; i < 10000; i++) {
-			udelay(1);
-			cpu_relax();
-		}
-		WRITE_ONCE(late_return.ended, true);
-	}
+	handle_late();
 	return 0;
 }
 
@@ -471,14 +481,70 @@ static void unregistering_waits_for_late_return(struct kunit *test)
 	r->entry_handler = NULL;
 	r->handler = see_late_return;
 	ASSERT_RETURN_PROBED(test, r);
-	late_return = (struct late_return){ };
+	late = (struct late){ };
 	kpt_start_task(test, HOST, leave_late);
 	WRITE_ONCE(watch.object, r->pool);
 	unregister_kretprobe(r);
-	KUNIT_EXPECT_TRUE(test, READ_ONCE(late_return.ended));
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(late.ended));
 	KUNIT_EXPECT_TRUE(test, wait_for(&watch.freed));
 	EXPECT_SLEEPERS_RETURN(test);
 }
+
+#ifdef CONFIG_KPROBES_ON_FTRACE
+static int call_target_late(void *unused)
+{
+	while (!READ_ONCE(late.go) && !kthread_should_stop())
+		usleep_range(50, 100);
+	kpt_call(TARGET);
+	while (!kthread_should_stop())
+		usleep_range(50, 100);
+	return 0;
+}
+
+static int see_late_hit(struct kprobe *kp, struct pt_regs *regs)
+{
+	handle_late();
+	return 0;
+}
+
+/* The new probes are linked now, and that of an armed site can be hit. */
+static int let_target_be_hit(struct kprobe *kp, struct pt_regs *regs)
+{
+	let_task_go();
+	return 0;
+}
+
+/* A probe whose registration has failed may be freed. */
+static void failed_registration_waits_for_handlers(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol), *b = kpt_probe('b', TARGET->symbol);
+	struct kprobe *c = kpt_post_probe('c', OTHER_TRACED->symbol);
+	struct kprobe *both[] = { b, c };
+	struct task_struct *task;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two CPUs");
+	kpt_pin_tester(test);
+	late = (struct late){ };
+	ASSERT_REGISTERED(test, a);
+	kpt_block_arming(test, OTHER_TRACED);
+	begin_watching(test);
+	watch_function(test, "kprobe_ftrace_arm_sites", let_target_be_hit);
+	b->pre_handler = see_late_hit;
+	task = kthread_create(call_target_late, NULL, "kprobes_test");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	kthread_bind(task, cpumask_last(cpu_online_mask));
+	wake_up_process(task);
+	KUNIT_EXPECT_EQ(test, register_kprobes(both, ARRAY_SIZE(both)), -EBUSY);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(late.ended));
+	kthread_stop(task);
+}
+#else
+static void failed_registration_waits_for_handlers(struct kunit *test)
+{
+	kunit_skip(test, "arming does not fail");
+}
+#endif
 
 /* ---------------------------------------------------------------- records of perf */
 
@@ -674,6 +740,7 @@ static struct kunit_case kprobes_x86_order_cases[] = {
 	KUNIT_CASE_SLOW(slots_are_kept_while_a_cpu_comes_up),
 	KUNIT_CASE_SLOW(old_hash_is_kept_while_a_cpu_comes_up),
 	KUNIT_CASE(unregistering_waits_for_late_return),
+	KUNIT_CASE(failed_registration_waits_for_handlers),
 	KUNIT_CASE(perf_can_replay_the_text),
 	KUNIT_CASE_SLOW(perf_can_decode_slots),
 	KUNIT_CASE_SLOW(perf_is_told_of_pages),
