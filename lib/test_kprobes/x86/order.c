@@ -538,6 +538,7 @@ static void failed_registration_waits_for_handlers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, register_kprobes(both, ARRAY_SIZE(both)), -EBUSY);
 	KUNIT_EXPECT_TRUE(test, READ_ONCE(late.ended));
 	kthread_stop(task);
+	kpt_unblock_arming(test);
 }
 #else
 static void failed_registration_waits_for_handlers(struct kunit *test)
