@@ -414,11 +414,13 @@ static void old_hash_is_kept_while_a_cpu_comes_up(struct kunit *test)
  * struct late - A handler that begins when no later one will be called
  * @go:		The other task is to go on, to where the handler is called.
  * @begun:	The handler has begun.
+ * @returned:	What should wait for it has returned.
  * @ended:	It is about to return.
  */
 static struct late {
 	bool go;
 	bool begun;
+	bool returned;
 	bool ended;
 } late;
 
@@ -434,11 +436,20 @@ static void handle_late(void)
 		return;
 	WRITE_ONCE(late.begun, true);
 	/* An emulator runs the other CPU at a PAUSE, which is not in each kernel's udelay(). */
-	for (int i = 0; i < 10000; i++) {
+	for (int i = 0; i < 200000 && !READ_ONCE(late.returned); i++) {
 		udelay(1);
 		cpu_relax();
 	}
 	WRITE_ONCE(late.ended, true);
+}
+
+/* Called right after what should have waited for the handler. */
+static void expect_late_end(struct kunit *test)
+{
+	bool ended = READ_ONCE(late.ended);
+
+	WRITE_ONCE(late.returned, true);
+	KUNIT_EXPECT_TRUE(test, ended);
 }
 
 /* The CPU's cache of instances gets that of the inner call. */
@@ -485,7 +496,7 @@ static void unregistering_waits_for_late_return(struct kunit *test)
 	kpt_start_task(test, HOST, leave_late);
 	WRITE_ONCE(watch.object, r->pool);
 	unregister_kretprobe(r);
-	KUNIT_EXPECT_TRUE(test, READ_ONCE(late.ended));
+	expect_late_end(test);
 	KUNIT_EXPECT_TRUE(test, wait_for(&watch.freed));
 	EXPECT_SLEEPERS_RETURN(test);
 }
@@ -519,14 +530,17 @@ static void failed_registration_waits_for_handlers(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', TARGET->symbol), *b = kpt_probe('b', TARGET->symbol);
 	struct kprobe *c = kpt_post_probe('c', OTHER_TRACED->symbol);
+	struct kprobe *d = kpt_post_probe('d', TRACED->symbol);
 	struct kprobe *both[] = { b, c };
 	struct task_struct *task;
+	int err;
 
 	if (num_online_cpus() < 2)
 		kunit_skip(test, "needs two CPUs");
 	kpt_pin_tester(test);
 	late = (struct late){ };
 	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, d);	/* or ftrace would wait for the CPU to change its memory */
 	kpt_block_arming(test, OTHER_TRACED);
 	begin_watching(test);
 	watch_function(test, "kprobe_ftrace_arm_sites", let_target_be_hit);
@@ -535,8 +549,9 @@ static void failed_registration_waits_for_handlers(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	kthread_bind(task, cpumask_last(cpu_online_mask));
 	wake_up_process(task);
-	KUNIT_EXPECT_EQ(test, register_kprobes(both, ARRAY_SIZE(both)), -EBUSY);
-	KUNIT_EXPECT_TRUE(test, READ_ONCE(late.ended));
+	err = register_kprobes(both, ARRAY_SIZE(both));
+	expect_late_end(test);
+	KUNIT_EXPECT_EQ(test, err, -EBUSY);
 	kthread_stop(task);
 	kpt_unblock_arming(test);
 }
