@@ -198,8 +198,8 @@ static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs
 }
 
 /*
- * Will the hit outlast the exception, in a copy? That stays so, and nobody has to remember it: a copy
- * for post handlers is made once, and not for an instruction that is stepped.
+ * Will the hit outlast the exception, in a copy? That stays so, and nobody has to remember it: a
+ * copy for post handlers is made once, and not for an instruction that is stepped.
  */
 static __always_inline bool kprobe_needs_copy(const struct kprobe *kp)
 {
