@@ -170,7 +170,7 @@ static int count_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return 0;
 }
 
-/* As an NMI that has interrupted whoever holds the lock of the links. */
+/* As an NMI that has interrupted a change of the links. */
 static void probes_stay_where_links_are_being_changed(struct kunit *test)
 {
 	struct kprobe *c = kpt_probe('c', OTHER_TARGET->symbol);

@@ -142,6 +142,7 @@ noinline u64 __nocfi kpt_call_untyped(u64 (*function)(u64 arg), u64 arg)
 {
 	return function(arg);
 }
+
 ANNOTATE_NOCFI_SYM(kpt_call_untyped);
 
 u64 kpt_call(const struct place *place)
