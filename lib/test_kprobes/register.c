@@ -137,6 +137,7 @@ static const struct forbidden_symbol forbidden_symbols[] = {
 	{ "native_write_cr4", true },
 	{ "cpu_init_exception_handling", true },
 	{ "load_current_idt", true },
+	{ "do_trace_write_msr", IS_ENABLED(CONFIG_TRACEPOINTS) },
 	{ "restore_processor_state", IS_ENABLED(CONFIG_PM_SLEEP) },
 	{ "do_suspend_lowlevel", IS_ENABLED(CONFIG_ACPI_SLEEP) },
 	{ "wakeup_long64", IS_ENABLED(CONFIG_ACPI_SLEEP) && IS_ENABLED(CONFIG_X86_64) },

@@ -262,7 +262,8 @@ static const char * const no_exceptions[] __initconst = {
 	"startup_64_load_idt", "__pi_startup_64_load_idt", "start_secondary", "cr4_init",
 	"cr4_set_bits", "cr4_set_bits_irqsoff", "cr4_update_irqsoff", "native_write_cr4",
 	"cpu_init_exception_handling", "cpu_init_fred_exceptions", "cpu_init_fred_rsps",
-	"load_current_idt", "native_write_msr", "native_write_gdt_entry", "native_load_tr_desc",
+	"load_current_idt", "native_write_msr", "do_trace_write_msr", "native_write_gdt_entry",
+	"native_load_tr_desc",
 	/* the machine wakes up */
 	"wakeup_long64", "bogus_magic", "do_suspend_lowlevel", "kasan_unpoison_task_stack_below",
 	"kasan_unpoison", "kasan_poison", "native_write_cr0", "restore_processor_state",

@@ -3,7 +3,8 @@
 # Probe every instruction of the kernel, 30,000 at a time, and every function: with pre
 # handlers; with pre and post handlers; with return probes; with three probes at each.
 # What the kernel does meanwhile has the same results as without probes. And in the rounds
-# hotplug-* CPUs go off and on line, in suspend-* the machine is suspended to RAM and wakes.
+# hotplug-* CPUs go off and on line, in suspend-* the machine is suspended to RAM and wakes;
+# in both, writes of MSRs are traced.
 #
 # usage: sweep.sh [ROUND]...
 # A ROUND is pre, post, return, three, hotplug-jumps, hotplug-breakpoints, suspend-jumps or
@@ -20,6 +21,7 @@ others="hotplug-jumps hotplug-breakpoints suspend-jumps suspend-breakpoints"
 crowd=30000	# of kprobe_sweep
 clock=/sys/class/rtc/rtc0
 mem_sleep=/sys/power/mem_sleep
+msr_event=$tracing/events/msr/write_msr/enable
 cpus=
 
 for round; do
@@ -228,6 +230,9 @@ for round; do
 	hotplug-*) meanwhile=cpus_go_and_come ;;
 	suspend-*) meanwhile=machine_sleeps_and_wakes ;;
 	*) meanwhile=runs_as_before ;;
+	esac
+	case $round in
+	hotplug-*|suspend-*) [ ! -w "$msr_event" ] || set_until_exit 1 "$msr_event" ;;
 	esac
 	case $round in
 	*-breakpoints) jumps=0 ;;
