@@ -32,7 +32,7 @@ static bool all_enabled = true;
  * A hit on another CPU follows @called to a probe that may just have been linked, or asks the
  * site for its post handler: list_add_rcu() does not order that. It sees the rest in any order.
  */
-static bool __kprobes site_update(struct kprobe_site *site)
+static noinline bool __kprobes site_update(struct kprobe_site *site)
 {
 	struct kprobe *p, *called = &site->kp;
 	bool enabled = false, post = false;

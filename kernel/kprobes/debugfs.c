@@ -72,7 +72,7 @@ struct kprobe_shown {
 	void *handler;		/* the owner's function that is called at a hit */
 };
 
-static struct kprobe_shown kprobe_shown_of(struct kprobe *p)
+static __always_inline struct kprobe_shown kprobe_shown_of(struct kprobe *p)
 {
 	void *pre = READ_ONCE(p->pre_handler), *post = READ_ONCE(p->post_handler);
 	struct kprobe_shown shown = { 'k', p->flags, pre ?: post };
@@ -88,8 +88,8 @@ static struct kprobe_shown kprobe_shown_of(struct kprobe *p)
 }
 
 /* Copy what is printed of a site's probe @n. Returns false if there are not so many. */
-static bool kprobe_copy_shown(struct kprobe_shown *shown, const struct kprobe_site *site,
-			      unsigned int n)
+static noinline bool __kprobes kprobe_copy_shown(struct kprobe_shown *shown,
+						 const struct kprobe_site *site, unsigned int n)
 {
 	struct kprobe *p;
 
@@ -211,7 +211,8 @@ struct kprobe_counts {
 	unsigned long returns;
 };
 
-static void kprobe_counts_add(struct kprobe_counts *counts, const struct kprobe_site *site)
+static noinline void __kprobes kprobe_counts_add(struct kprobe_counts *counts,
+						 const struct kprobe_site *site)
 {
 	struct kprobe *p;
 

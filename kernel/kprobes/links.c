@@ -6,7 +6,8 @@
  * may unregister a probe in any context, also while another one holds kprobe_mutex, and free
  * it at once. So all who follow these links, or read a probe that somebody else has
  * registered, hold a lock meanwhile, except for hits. It is held for moments, with interrupts
- * off, mostly in functions that cannot be probed: a handler may wait for it.
+ * off, in functions that cannot be probed: a handler may wait for it. Debugging of lists and
+ * sanitizers call others.
  *
  * Without kprobe_mutex, only kprobe_unlink() and kprobes_disable_all() change links or
  * probes. They leave to kprobes_clean_up() what else has to follow.
@@ -64,17 +65,40 @@ void __kprobes kprobe_links_unlock(unsigned long flags)
 }
 EXPORT_SYMBOL_IF_KUNIT(kprobe_links_unlock);
 
+/* Is there memory at @next, in which a pointer leads back to @link? */
+static __always_inline bool leads_back(const struct list_head *next, const struct list_head *link)
+{
+	unsigned long back;
+
+	pagefault_disable();
+	__get_kernel_nofault(&back, &next->prev, unsigned long, fault);
+	pagefault_enable();
+	return back == (unsigned long)link;
+fault:
+	pagefault_enable();
+	return false;
+}
+
 /*
- * The site in whose list a probe is, or NULL. A probe's links are undefined before its first
- * registration, so they are valid only if the neighbour agrees. It may then be in a list of
- * its owner, in which there is no site.
+ * Can a probe be linked, by what its memory says? Before its first registration that is undefined.
+ * Not under the lock: this calls a function that can be probed.
+ */
+static bool can_be_linked(const struct kprobe *p)
+{
+	const struct list_head *next = READ_ONCE(p->list.next);
+
+	return next && copy_from_kernel_nofault_allowed(next, sizeof(*next));
+}
+
+/*
+ * The site in whose list a probe is that can be linked, or NULL. The links are valid only if the
+ * neighbour agrees. The probe may then be in a list of its owner, in which there is no site.
  */
 static __always_inline struct kprobe_site *site_in_list_of(struct kprobe *p)
 {
-	struct list_head *next = p->list.next, *back;
 	struct kprobe *kp = p;
 
-	if (!next || get_kernel_nofault(back, &next->prev) || back != &p->list)
+	if (!leads_back(p->list.next, &p->list))
 		return NULL;
 	list_for_each_entry_continue(kp, &p->list, list)
 		if (kprobe_is_site(kp))
@@ -86,6 +110,8 @@ static __always_inline struct kprobe_site *site_in_list_of(struct kprobe *p)
 struct kprobe_site * __kprobes kprobe_site_of_probe(struct kprobe *p)
 {
 	lockdep_assert_held(&kprobe_mutex);
+	if (!can_be_linked(p))
+		return NULL;
 	guard(kprobe_links)();
 	return site_in_list_of(p);
 }
@@ -123,6 +149,8 @@ __kprobes struct kprobe_site *kprobe_unlink(struct kprobe *p)
 	struct kprobe_site *site;
 	unsigned long flags;
 
+	if (!can_be_linked(p))
+		return NULL;
 	if (!kprobe_links_trylock(&flags))
 		return ERR_PTR(-EBUSY);
 	site = site_in_list_of(p);

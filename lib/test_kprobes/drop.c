@@ -9,6 +9,7 @@
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
+#include <linux/uaccess.h>
 
 #include "drop.h"
 #include "linger.h"
@@ -272,6 +273,41 @@ static void probe_is_refused_while_it_is_unregistered(struct kunit *test)
 	kpt_expect_restored_text(test);
 }
 
+/* What a change of a probe calls: a handler there does not find the links locked. */
+static const char * const readers[] = {
+	"copy_from_kernel_nofault", "copy_from_kernel_nofault_allowed",
+};
+
+static void probe_is_unregistered_while_another_one_changes(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', TARGET->symbol);
+	struct kprobe *b = kpt_probe('b', OTHER_TARGET->symbol);
+	u8 byte;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(readers); i++) {
+		struct kprobe reader = {
+			.symbol_name = readers[i],
+			.pre_handler = unregister_meanwhile,
+		};
+
+		a->addr = NULL;
+		b->addr = NULL;
+		ASSERT_REGISTERED(test, a);
+		ASSERT_REGISTERED(test, b);
+		ASSERT_REGISTERED(test, &reader);
+		registrar = current;
+		KUNIT_EXPECT_EQ(test, disable_kprobe(b), 0);
+		unregister_kprobe(b);
+		KUNIT_EXPECT_EQ(test, copy_from_kernel_nofault(&byte, kpt_text(TARGET), 1), 0);
+		KUNIT_EXPECT_NULL(test, registrar);
+		registrar = NULL;
+		unregister_kprobe(&reader);
+		EXPECT_CALL(test, TARGET, "");
+		unregister_kprobe(a);
+		kpt_expect_restored_text(test);
+	}
+}
+
 /* ------------------------------------------------------------- by handlers */
 
 /* Drop probe @p->data. */
@@ -346,6 +382,7 @@ static struct kunit_case kprobes_drop_cases[] = {
 	KUNIT_CASE(unregistered_probe_is_dropped),
 	KUNIT_CASE_PARAM(registering_again_waits_for_handlers, kpt_place_gen_params),
 	KUNIT_CASE(probe_is_refused_while_it_is_unregistered),
+	KUNIT_CASE(probe_is_unregistered_while_another_one_changes),
 	KUNIT_CASE_PARAM(handler_drops_probe_elsewhere, kpt_place_gen_params),
 	KUNIT_CASE_PARAM(handler_drops_probe_at_its_site, kpt_place_gen_params),
 	{ }
