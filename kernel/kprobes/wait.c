@@ -14,6 +14,7 @@
 #include "internal.h"
 
 #include <linux/build_bug.h>
+#include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
 #include <linux/init.h>
@@ -71,6 +72,20 @@ static int kprobes_cpu_is_dead(unsigned int cpu)
 }
 
 /*
+ * Is no CPU on its way up or down? Then those that are not online were stopped there, by state
+ * control, and wait where nothing can be probed. But while the kernel boots, the lock is free
+ * between two steps of one CPU.
+ */
+static bool kprobes_hotplug_rests(void)
+{
+	if (!IS_ENABLED(CONFIG_CPU_HOTPLUG_STATE_CONTROL) || system_state < SYSTEM_RUNNING ||
+	    !cpus_read_trylock())
+		return false;
+	cpus_read_unlock();
+	return true;
+}
+
+/*
  * Not by the hotplug lock, which is held for long, and which the caller may hold. Of all
  * callbacks on the control CPU, ours is the last one before a CPU is started, and the first
  * one after it is dead: hotplug runs no code in between that could wait for the caller. While the
@@ -79,8 +94,11 @@ static int kprobes_cpu_is_dead(unsigned int cpu)
 static void kprobes_wait_for_unwatched_cpus(void)
 {
 	smp_mb();	/* a CPU that starts later sees that the probes are unlinked */
-	while (!cpumask_subset(&running_cpus, cpu_online_mask))
+	while (!cpumask_subset(&running_cpus, cpu_online_mask)) {
 		schedule_timeout_uninterruptible(1);
+		if (kprobes_hotplug_rests())
+			break;
+	}
 	smp_mb();	/* its handlers are over before their probes are freed */
 }
 
