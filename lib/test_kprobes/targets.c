@@ -9,6 +9,10 @@
 
 #include <kunit/test.h>
 
+#ifdef CONFIG_FINEIBT
+#include <asm/ibt.h>
+#endif
+
 #include "targets.h"
 
 /*
@@ -138,12 +142,30 @@ const void *kpt_place_gen_params(struct kunit *test, const void *prev, char *des
 	return next;
 }
 
-noinline u64 __nocfi kpt_call_untyped(u64 (*function)(u64 arg), u64 arg)
+#ifdef CONFIG_FINEIBT
+/* With FineIBT a function in C has its landing pad before its entry, where its type is checked. */
+static bool has_type(const void *function)
+{
+	return __is_endbr(*(const u32 *)(function - 16));
+}
+#else
+static bool has_type(const void *function)
+{
+	return false;
+}
+#endif
+
+static noinline u64 __nocfi call_untyped(u64 (*function)(u64 arg), u64 arg)
 {
 	return function(arg);
 }
 
-ANNOTATE_NOCFI_SYM(kpt_call_untyped);
+ANNOTATE_NOCFI_SYM(call_untyped);
+
+u64 kpt_call_untyped(u64 (*function)(u64 arg), u64 arg)
+{
+	return has_type(function) ? function(arg) : call_untyped(function, arg);
+}
 
 u64 kpt_call(const struct place *place)
 {

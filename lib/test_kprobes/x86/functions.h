@@ -9,6 +9,13 @@
 #include <asm/ibt.h>
 #include <asm/nospec-branch.h>
 
+/* FineIBT takes an ENDBR in these bytes for a part of the function, and writes there. */
+#ifdef CONFIG_FINEIBT
+#define BEFORE_FUNCTION	".skip 16, 0xcc\n"
+#else
+#define BEFORE_FUNCTION	""
+#endif
+
 /*
  * Define a global function that begins without ENDBR. It has no hash of its type: who calls
  * it through a pointer uses kpt_call_untyped().
@@ -16,6 +23,7 @@
 #define __KPT_ASM_FUNCTION(name, body)					\
 	asm(".pushsection .text\n"					\
 	    ".balign 16\n"						\
+	    BEFORE_FUNCTION						\
 	    ".globl " #name "\n"					\
 	    ".type " #name ", @function\n"				\
 	    #name ":\n"							\
