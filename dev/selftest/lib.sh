@@ -4,7 +4,8 @@
 case ${1-} in
 -h|--help) sed -n '3s/^# //p' "$0"; exit 0 ;;
 esac
-unset BASE
+# Those of a make that runs this.
+unset BASE KERNEL_SRC MAKEFLAGS MFLAGS MAKEOVERRIDES
 dev=$(cd "$(dirname "$0")/.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
