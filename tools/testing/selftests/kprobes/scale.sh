@@ -32,8 +32,9 @@ run_scale() {	# COMMAND...
 	measure kprobe_scale "$@" >"$output.time" && cat "$output.time" >>"$output.times"
 }
 
-count_pages() {	# of slots and detours
-	grep -cE ' kprobe_(opt)?insn_page\>' /proc/kallsyms
+# Pages of slots and detours, and areas of executable memory that hold no other code.
+count_pages() {
+	cat /proc/kallsyms /proc/vmallocinfo | grep -cE ' kprobe_(opt)?insn_page\>| alloc_insn_page\+'
 }
 
 # Reading the list waits for the optimiser.
