@@ -9,6 +9,7 @@ use_events
 use_sample
 on_exit "echo 1 >$knob"
 on_exit 'modprobe -r kretprobe_example 2>/dev/null'
+on_exit '! [ -e /sys/module/kprobe_coming ] || rmmod kprobe_coming'
 
 # Reading the list waits for the optimiser.
 count_jumps() {
@@ -57,7 +58,7 @@ add_events_to_first_functions() {	# MODULE
 	[ $events -ge 20 ]
 }
 
-load_module() {	# MODULE
+load_example() {	# MODULE
 	case $1 in
 	kretprobe_example) modprobe "$1" func=mktime64 ;;
 	*) modprobe "$1" ;;
@@ -67,8 +68,8 @@ load_module() {	# MODULE
 # Load a module, after another one if that is given, probe it, and unload both. It has the
 # same jumps each time.
 has_same_jumps() {	# MODULE [OTHER]
-	[ $# = 1 ] || load_module "$2" || return 1
-	load_module "$1" && add_events_to_first_functions "$1" || return 1
+	[ $# = 1 ] || load_example "$2" || return 1
+	load_example "$1" && add_events_to_first_functions "$1" || return 1
 	enable_all_events 1
 	sleep 0.2
 	grep "$1.*\[OPTIMIZED\]" $kprobes/list >"$output.jumps"
@@ -80,7 +81,23 @@ has_same_jumps() {	# MODULE [OTHER]
 	[ -s "$output.$1.now" ] && diff "$output.$1" "$output.$1.now"
 }
 
-plan 30
+load_sample_with_events() {
+	load_sample && add_events_to_thread && enable_all_events 1
+}
+
+# The probes of events are registered before others have patched the text of the module.
+has_jumps_only_when_it_is_patched() {
+	load_module kprobe_coming name=$sample || return
+	load_sample &
+	within 10 are_listed $events && early=$(count_jumps)
+	wait
+	rmmod kprobe_coming
+	late=$(count_jumps)
+	echo "$early jumps, then $late"
+	[ "$early" = 0 ] && [ "$late" -ge 1 ]
+}
+
+plan 34
 
 check "the module is loaded" load_sample
 check "each instruction of a function is probed" add_events_to_thread
@@ -108,6 +125,18 @@ for delay in 0 0.06 0.5; do
 	check "delay $delay: it is unloaded" unload_sample
 	check "delay $delay: all probes are [GONE]" all_gone_without_jumps $events
 done
+remove_events
+
+set -- "the module is loaded with events in its text" "it is unloaded" \
+	"when it is loaded again, jumps come after all have patched it" "it is unloaded again"
+if has_module kprobe_coming; then
+	check "$1" load_sample_with_events
+	check "$2" unload_sample
+	check "$3" has_jumps_only_when_it_is_patched
+	check "$4" unload_sample
+else
+	skip "no module kprobe_coming" "$@"
+fi
 remove_events
 
 # The index of branch targets is dropped with a module's text, since the text of another
