@@ -542,7 +542,7 @@ int __weak arch_prepare_post_handler(struct kprobe *p)
 	return 0;
 }
 
-int __weak arch_trampoline_kprobe(struct kprobe *p)
+int __weak __kprobes arch_trampoline_kprobe(struct kprobe *p)
 {
 	return 0;
 }
