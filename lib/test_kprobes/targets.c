@@ -142,18 +142,15 @@ const void *kpt_place_gen_params(struct kunit *test, const void *prev, char *des
 	return next;
 }
 
-#ifdef CONFIG_FINEIBT
 /* With FineIBT a function in C has its landing pad before its entry, where its type is checked. */
-static bool has_type(const void *function)
+bool kpt_has_type(const void *function)
 {
+#ifdef CONFIG_FINEIBT
 	return __is_endbr(*(const u32 *)(function - 16));
-}
 #else
-static bool has_type(const void *function)
-{
 	return false;
-}
 #endif
+}
 
 static noinline u64 __nocfi call_untyped(u64 (*function)(u64 arg), u64 arg)
 {
@@ -164,7 +161,7 @@ ANNOTATE_NOCFI_SYM(call_untyped);
 
 u64 kpt_call_untyped(u64 (*function)(u64 arg), u64 arg)
 {
-	return has_type(function) ? function(arg) : call_untyped(function, arg);
+	return kpt_has_type(function) ? function(arg) : call_untyped(function, arg);
 }
 
 u64 kpt_call(const struct place *place)

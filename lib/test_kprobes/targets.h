@@ -54,6 +54,8 @@ u64 kpt_call_mktime64(u64 arg);
 extern const struct place kpt_places[PLACES];
 extern u8 kpt_unprobed_text[PLACES][TEXT_BYTES];
 
+/* Can a function only be called with its type? */
+bool kpt_has_type(const void *function);
 /* Call a function that may be in assembly, and so without a hash of its type. */
 u64 kpt_call_untyped(u64 (*function)(u64 arg), u64 arg);
 u64 kpt_call(const struct place *place);
