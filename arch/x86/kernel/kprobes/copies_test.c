@@ -686,11 +686,19 @@ static bool its_is_mitigated(void)
 	       !boot_cpu_has(X86_FEATURE_CALL_DEPTH);
 }
 
-/* Is an indirect call's target checked there? A mov to r10d, an add to it, je over a ud2. */
+/*
+ * Is an indirect call's target checked there? A mov to r10d, an add to it, je over a ud2; or by
+ * paranoid callers of FineIBT a cmp with what precedes the target, lea, and jne into the lea.
+ */
 static bool is_cfi_check(const u8 *bytes, size_t limit)
 {
-	return IS_ENABLED(CONFIG_CFI) && limit >= 14 && !memcmp(bytes, "\x41\xba", 2) &&
-	       bytes[7] == 0x03 && !memcmp(bytes + 10, "\x74\x02\x0f\x0b", 4);
+	static const u8 paranoid[] = "\x41\x3b\x43\xf5\x2e\x4d\x8d\x5b\xf0\x75\xfd";
+
+	if (!IS_ENABLED(CONFIG_CFI))
+		return false;
+	return (limit >= 14 && !memcmp(bytes, "\x41\xba", 2) && bytes[7] == 0x03 &&
+		!memcmp(bytes + 10, "\x74\x02\x0f\x0b", 4)) ||
+	       (limit >= 11 && !memcmp(bytes, paranoid, 11));
 }
 
 /* How many of @limit bytes a jump of @size bytes displaces, or why it cannot. */
