@@ -110,7 +110,7 @@ int kprobe_check_place(struct kprobe_address *where, struct kprobe_cursor *curso
 		err = IS_ENABLED(CONFIG_MODULES) ? kprobe_module_check_text(where->addr) : -EINVAL;
 		if (err)
 			return kprobe_refuse(where, err, err == -ENOENT ?
-					     "text of a module that is not there now" :
+					     "text of a module that cannot be probed now" :
 					     "no text of the kernel or of a module");
 	}
 	if (cursor->function != where->function) {
