@@ -6,8 +6,8 @@
  * may unregister a probe in any context, also while another one holds kprobe_mutex, and free
  * it at once. So all who follow these links, or read a probe that somebody else has
  * registered, hold a lock meanwhile, except for hits. It is held for moments, with interrupts
- * off, in functions that cannot be probed: a handler may wait for it. Debugging of lists and
- * sanitizers call others.
+ * off, in functions that cannot be probed: a handler may wait for it. Others are called where
+ * lists are debugged, by sanitizers, and if the links of a new probe lead to where no memory is.
  *
  * Without kprobe_mutex, only kprobe_unlink() and kprobes_disable_all() change links or
  * probes. They leave to kprobes_clean_up() what else has to follow.
@@ -71,7 +71,7 @@ static __always_inline bool leads_back(const struct list_head *next, const struc
 	unsigned long back;
 
 	pagefault_disable();
-	__get_kernel_nofault(&back, &next->prev, unsigned long, fault);
+	__get_kernel_nofault(&back, (const void *)&next->prev, unsigned long, fault);
 	pagefault_enable();
 	return back == (unsigned long)link;
 fault:
@@ -87,7 +87,7 @@ static bool can_be_linked(const struct kprobe *p)
 {
 	const struct list_head *next = READ_ONCE(p->list.next);
 
-	return next && copy_from_kernel_nofault_allowed(next, sizeof(*next));
+	return next && copy_from_kernel_nofault_allowed(&next->prev, sizeof(next->prev));
 }
 
 /*
