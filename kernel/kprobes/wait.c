@@ -72,9 +72,9 @@ static int kprobes_cpu_is_dead(unsigned int cpu)
 }
 
 /*
- * Is no CPU on its way up or down? Then those that are not online were stopped there, by state
- * control, and wait where nothing can be probed. But while the kernel boots, the lock is free
- * between two steps of one CPU.
+ * Is no CPU on its way up or down? Then those that are not online have not been started yet: state
+ * control has stopped them before that. But while the kernel boots, the lock is free between two
+ * steps of one CPU.
  */
 static bool kprobes_hotplug_rests(void)
 {
@@ -94,11 +94,8 @@ static bool kprobes_hotplug_rests(void)
 static void kprobes_wait_for_unwatched_cpus(void)
 {
 	smp_mb();	/* a CPU that starts later sees that the probes are unlinked */
-	while (!cpumask_subset(&running_cpus, cpu_online_mask)) {
+	while (!cpumask_subset(&running_cpus, cpu_online_mask) && !kprobes_hotplug_rests())
 		schedule_timeout_uninterruptible(1);
-		if (kprobes_hotplug_rests())
-			break;
-	}
 	smp_mb();	/* its handlers are over before their probes are freed */
 }
 

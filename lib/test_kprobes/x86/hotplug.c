@@ -135,9 +135,6 @@ static void unregistering_waits_for_unwatched_handler(struct kunit *test)
 		memset(&kpt_test_probe('b')->kp, 0, sizeof(struct kprobe));
 		entered = false;
 		left = false;
-		/* With a post handler, a breakpoint does not become a jump. */
-		if (way == BY_BREAKPOINT)
-			kpt_post_probe('b', u->symbol);
 		if (way == BY_RETURN)
 			register_return_pair(test, u->symbol);
 		else
@@ -196,7 +193,6 @@ static void other_cpu_prepares_for_late_post_handler(struct kunit *test)
 /* Not all of them are in each kernel. */
 static const char * const dead_code[] = {
 	"cpuhp_ap_report_dead",
-	"cpuhp_ap_sync_alive",
 	"play_dead_common",
 	"native_play_dead",
 	"hlt_play_dead",

@@ -287,11 +287,11 @@ static const char * const copied_text[] __initconst = {
 };
 
 /*
- * What a CPU runs after it has reported itself dead or stopped, or before it is let come on line:
- * nobody waits for a hit there, and kexec overwrites the memory that the hit would need.
+ * What a CPU runs after it has reported itself dead or stopped: nobody waits for a hit
+ * there, and kexec overwrites the memory that the hit would need.
  */
 static const char * const dead_cpu[] __initconst = {
-	"cpuhp_ap_report_dead", "cpuhp_ap_sync_alive", "cpuhp_ap_update_sync_state", "play_dead_common",
+	"cpuhp_ap_report_dead", "cpuhp_ap_update_sync_state", "play_dead_common",
 	"native_play_dead", "mwait_play_dead", "hlt_play_dead", "resume_play_dead",
 	"tboot_shutdown", "cpuidle_play_dead", "cpuidle_get_cpu_driver", "intel_idle_enter_dead",
 	"acpi_processor_ffh_play_dead", "acpi_mp_play_dead", "acpi_mp_stop_this_cpu",
