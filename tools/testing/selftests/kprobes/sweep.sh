@@ -4,7 +4,7 @@
 # handlers; with pre and post handlers; with return probes; with three probes at each.
 # What the kernel does meanwhile has the same results as without probes. And in the rounds
 # hotplug-* CPUs go off and on line, in suspend-* the machine is suspended to RAM and wakes;
-# in both, writes of MSRs are traced.
+# with these, writes of MSRs are traced all the time.
 #
 # usage: sweep.sh [ROUND]...
 # A ROUND is pre, post, return, three, hotplug-jumps, hotplug-breakpoints, suspend-jumps or
@@ -219,6 +219,10 @@ save_text() {
 	text_is_at_rest && run_sweep save
 }
 
+case " $* " in
+*" hotplug-"*|*" suspend-"*) [ ! -w "$msr_event" ] || set_until_exit 1 "$msr_event" ;;
+esac
+
 check "the text is saved" save_text
 for round; do
 	reason=$(obstacle "$round")
@@ -230,9 +234,6 @@ for round; do
 	hotplug-*) meanwhile=cpus_go_and_come ;;
 	suspend-*) meanwhile=machine_sleeps_and_wakes ;;
 	*) meanwhile=runs_as_before ;;
-	esac
-	case $round in
-	hotplug-*|suspend-*) [ ! -w "$msr_event" ] || set_until_exit 1 "$msr_event" ;;
 	esac
 	case $round in
 	*-breakpoints) jumps=0 ;;
