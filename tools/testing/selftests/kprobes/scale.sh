@@ -34,7 +34,8 @@ run_scale() {	# COMMAND...
 
 # Pages of slots and detours, and areas of executable memory that hold no other code.
 count_pages() {
-	cat /proc/kallsyms /proc/vmallocinfo | grep -cE ' kprobe_(opt)?insn_page\>| alloc_insn_page\+'
+	cat /proc/kallsyms /proc/vmallocinfo |
+		grep -cE ' kprobe_(opt)?insn_page\>| alloc_insn_page\+'
 }
 
 # Reading the list waits for the optimiser.
