@@ -80,9 +80,11 @@ static bool is_on_cpu(struct task_struct *task)
 }
 #endif
 
+/* A task that is preempted before it sleeps has this state too, but not this trace. */
 static bool is_asleep(struct task_struct *task)
 {
-	return READ_ONCE(task->__state) == TASK_UNINTERRUPTIBLE && !is_on_cpu(task);
+	return READ_ONCE(task->__state) == TASK_UNINTERRUPTIBLE && !READ_ONCE(task->on_rq) &&
+	       !is_on_cpu(task);
 }
 
 /* Start a task that sleeps inside the host, and save its stack trace. */

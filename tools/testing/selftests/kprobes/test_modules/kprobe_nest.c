@@ -25,6 +25,7 @@
 #include <linux/kstrtox.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/time64.h>
@@ -109,7 +110,7 @@ static void nest_call_until(unsigned int interrupts)
 	while (READ_ONCE(in_interrupt.calls) < interrupts && !fatal_signal_pending(current)) {
 		in_task.calls++;
 		kprobe_nest_in_task();
-		cond_resched();
+		cond_resched_tasks_rcu_qs();	/* on a slow host this takes many seconds */
 	}
 	hrtimer_cancel(&timer);
 	migrate_enable();
