@@ -4,6 +4,7 @@
  */
 #include <linux/array_size.h>
 #include <linux/bitfield.h>
+#include <linux/cc_platform.h>
 #include <linux/cpufeature.h>
 #include <linux/errno.h>
 #include <linux/execmem.h>
@@ -263,7 +264,7 @@ static const char * const no_exceptions[] __initconst = {
 	"cr4_set_bits", "cr4_set_bits_irqsoff", "cr4_update_irqsoff", "native_write_cr4",
 	"cpu_init_exception_handling", "cpu_init_fred_exceptions", "cpu_init_fred_rsps",
 	"load_current_idt", "native_write_msr", "do_trace_write_msr", "native_write_gdt_entry",
-	"native_load_tr_desc",
+	"native_load_tr_desc", "hv_vtl_ap_entry",
 	/* the machine wakes up */
 	"wakeup_long64", "bogus_magic", "do_suspend_lowlevel", "kasan_unpoison_task_stack_below",
 	"kasan_unpoison", "kasan_poison", "native_write_cr0", "restore_processor_state",
@@ -278,6 +279,18 @@ static const char * const no_exceptions[] __initconst = {
 static const char * const no_exceptions_32[] __initconst = {
 	"startup_32_smp", "__flush_tlb_all", "flush_tlb_local", "native_flush_tlb_global",
 	"native_flush_tlb_local", "wakeup_pmode_return", "ret_point",
+};
+
+/*
+ * How the names of functions begin that emulate instructions of an SEV-ES guest, in an
+ * exception that a CPU takes before it can take others. The compiler may split them.
+ */
+static const char * const vc_exception[] __initconst = {
+	"vc_boot_ghcb", "vc_raw_handle_exception", "vc_init_em_ctxt", "vc_decode_insn",
+	"__vc_decode_kern_insn", "vc_check_opcode_bytes", "vc_handle_", "__vc_handle_",
+	"vc_finish_insn", "snp_cpuid", "__sev_cpuid_hv", "sev_es_ghcb_hv_call",
+	"verify_exception_info", "copy_from_kernel_nofault", "insn_init", "insn_decode",
+	"insn_get_", "inat_get_",
 };
 
 /* Text that is copied, and runs where no breakpoint is known. */
@@ -305,6 +318,14 @@ static int __init kprobe_blacklist_symbol(void *unused, unsigned long addr)
 	return 0;
 }
 
+static int __init kprobe_blacklist_vc(void *unused, const char *name, unsigned long addr)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(vc_exception); i++)
+		if (str_has_prefix(name, vc_exception[i]))
+			kprobe_add_ksym_blacklist(addr);
+	return 0;
+}
+
 /* Not each kernel has all of them, and it may have several functions of one name. */
 static void __init kprobe_blacklist_names(const char * const *name, unsigned int count)
 {
@@ -319,6 +340,8 @@ int __init arch_populate_kprobe_blacklist(void)
 	kprobe_blacklist_names(no_exceptions, ARRAY_SIZE(no_exceptions));
 	if (IS_ENABLED(CONFIG_X86_32))
 		kprobe_blacklist_names(no_exceptions_32, ARRAY_SIZE(no_exceptions_32));
+	if (cc_platform_has(CC_ATTR_GUEST_STATE_ENCRYPT))
+		kallsyms_on_each_symbol(kprobe_blacklist_vc, NULL);
 	kprobe_blacklist_names(copied_text, ARRAY_SIZE(copied_text));
 	kprobe_blacklist_names(dead_cpu, ARRAY_SIZE(dead_cpu));
 	/* Labels split ftrace_caller and its siblings into several symbols. */
