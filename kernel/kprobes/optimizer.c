@@ -107,13 +107,16 @@ static bool has_armed_neighbour(struct kprobe_site *site)
 	return false;
 }
 
+static void optimizer_forget(struct work_struct *work);
+static DECLARE_DELAYED_WORK(forget_work, optimizer_forget);
+
 static void optimizer_forget(struct work_struct *work)
 {
 	guard(mutex)(&kprobe_mutex);
-	arch_forget_text(kprobe_known_text((unsigned long)_stext));
+	/* Unless it has been used while this waited for the mutex. */
+	if (!delayed_work_pending(&forget_work))
+		arch_forget_text(kprobe_known_text((unsigned long)_stext));
 }
-
-static DECLARE_DELAYED_WORK(forget_work, optimizer_forget);
 
 /* Returns 0, why there can be no jump, or TEXT_UNKNOWN or DETOUR_STALE. */
 static int site_prepare_detour(struct kprobe_site *site)
@@ -121,8 +124,9 @@ static int site_prepare_detour(struct kprobe_site *site)
 	struct optimized_kprobe *op = &site->op;
 	int err;
 
-	mod_delayed_work(system_dfl_wq, &forget_work, FORGET_DELAY);
 	err = arch_learn_text(site_addr(site));
+	/* After the analysis, which takes longer than the delay if its own code is probed. */
+	mod_delayed_work(system_dfl_wq, &forget_work, FORGET_DELAY);
 	if (err)
 		return err;
 	if (arch_prepared_optinsn(&op->optinsn) && !arch_detour_suits(op))
@@ -456,6 +460,7 @@ int kprobe_try_jump(struct kprobe_site *site, const char **no_jump)
 	*no_jump = unfit || !optimizer.allowed ? reasons[jump_reason(unfit)].name : NULL;
 	return 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(kprobe_try_jump);
 
 /* kprobe_optimizer_show_reasons() - Show how many sites have no jump, a line for each reason */
 void kprobe_optimizer_show_reasons(struct seq_file *m)

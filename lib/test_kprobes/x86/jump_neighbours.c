@@ -246,12 +246,46 @@ static void site_is_freed_before_the_optimizer_looks(struct kunit *test)
 	}
 }
 
+/* Returns -EAGAIN if the kernel's text must be analysed further. kprobe_mutex is held. */
+static int analyse_kernel(const struct kprobe *kp)
+{
+	const char *no_jump;
+
+	return kprobe_try_jump(container_of(get_kprobe(kp->addr), struct kprobe_site, kp),
+			       &no_jump);
+}
+
+/*
+ * The analysis of the kernel's text is kept for five seconds after its last use, also if all users
+ * of the mutex keep the work that forgets it from running for longer.
+ */
+static void analysis_is_kept_while_it_is_used(struct kunit *test)
+{
+	struct kprobe *a = kpt_probe('a', "kernel_clone");
+	bool kept;
+
+	a->flags = KPROBE_FLAG_DISABLED;
+	ASSERT_REGISTERED(test, a);
+	wait_for_kprobe_optimizer();
+	scoped_guard(mutex, &kprobe_mutex) {
+		analyse_kernel(a);
+		msleep(6000);
+		analyse_kernel(a);
+	}
+	msleep(100);
+	scoped_guard(mutex, &kprobe_mutex)
+		kept = kprobe_text_at((unsigned long)a->addr)->arch;
+	KUNIT_EXPECT_TRUE(test, kept);
+	unregister_kprobe(a);
+}
+
 static struct kunit_case optprobes_x86_neighbours_cases[] = {
 	KUNIT_CASE_SLOW(neighbour_comes_and_goes),
 	KUNIT_CASE_SLOW(probe_in_front_of_an_optimized_one),
 	KUNIT_CASE(all_neighbours_are_probed),
 	KUNIT_CASE(neighbour_is_at_the_last_byte),
 	KUNIT_CASE_SLOW(site_is_freed_before_the_optimizer_looks),
+	KUNIT_CASE_SLOW(analysis_is_kept_while_it_is_used),
 	/* The others leave addresses in data. */
 	KUNIT_CASE(words_of_probes_and_stacks_are_no_targets),
 	{ }
