@@ -265,9 +265,14 @@ static const char * const no_exceptions[] __initconst = {
 	"cpu_init_exception_handling", "cpu_init_fred_exceptions", "cpu_init_fred_rsps",
 	"load_current_idt", "native_write_msr", "do_trace_write_msr", "native_write_gdt_entry",
 	"native_load_tr_desc", "hv_vtl_ap_entry",
+	/* a TDX guest must not cause another #VE before it has read about this one */
+	"tdx_get_ve_info",
+	/* EFI in mixed mode: the stack is one page */
+	"__efi64_thunk",
 	/* the machine wakes up */
 	"wakeup_long64", "bogus_magic", "do_suspend_lowlevel", "kasan_unpoison_task_stack_below",
 	"kasan_unpoison", "kasan_poison", "native_write_cr0", "restore_processor_state",
+	"__restore_processor_state", "fix_processor_context",
 	/* the image of a hibernated kernel is restored */
 	"restore_registers", "swsusp_arch_suspend", "create_image",
 	"hibernation_snapshot",		/* create_image() may be inlined */
@@ -286,11 +291,18 @@ static const char * const no_exceptions_32[] __initconst = {
  * exception that a CPU takes before it can take others. The compiler may split them.
  */
 static const char * const vc_exception[] __initconst = {
-	"vc_boot_ghcb", "vc_raw_handle_exception", "vc_init_em_ctxt", "vc_decode_insn",
-	"__vc_decode_kern_insn", "vc_check_opcode_bytes", "vc_handle_", "__vc_handle_",
-	"vc_finish_insn", "snp_cpuid", "__sev_cpuid_hv", "sev_es_ghcb_hv_call",
-	"verify_exception_info", "copy_from_kernel_nofault", "insn_init", "insn_decode",
-	"insn_get_", "inat_get_",
+	"vc_boot_ghcb", "vc_raw_handle_exception", "vc_init_em_ctxt", "vc_decod",
+	"__vc_decode_kern_insn", "vc_fetch_insn_kernel", "vc_check_opcode_bytes", "vc_handle_",
+	"__vc_handle_", "vc_finish_insn", "snp_cpuid", "__pi_snp_cpuid", "snp_register_",
+	"sev_cpuid_hv", "__sev_cpuid_hv", "sev_es_ghcb_hv_call", "verify_exception_info",
+	"copy_from_kernel_nofault", "insn_init", "insn_decode", "insn_get_", "inat_get_",
+	"__get_immv", "__get_moffset", "__phys_addr", "trace_hwlat_callback",
+	"trace_osnoise_callback", NULL
+};
+
+/* The same of what compilers call in the functions that a hit runs. */
+static const char * const sanitizers[] __initconst = {
+	"__tsan_", "__asan_", "kasan_check_range", "__kasan_check_", "__sanitizer_cov_", NULL
 };
 
 /* Text that is copied, and runs where no breakpoint is known. */
@@ -318,10 +330,10 @@ static int __init kprobe_blacklist_symbol(void *unused, unsigned long addr)
 	return 0;
 }
 
-static int __init kprobe_blacklist_vc(void *unused, const char *name, unsigned long addr)
+static int __init kprobe_blacklist_beginnings(void *list, const char *name, unsigned long addr)
 {
-	for (unsigned int i = 0; i < ARRAY_SIZE(vc_exception); i++)
-		if (str_has_prefix(name, vc_exception[i]))
+	for (const char * const *beginning = list; *beginning; beginning++)
+		if (str_has_prefix(name, *beginning))
 			kprobe_add_ksym_blacklist(addr);
 	return 0;
 }
@@ -341,7 +353,9 @@ int __init arch_populate_kprobe_blacklist(void)
 	if (IS_ENABLED(CONFIG_X86_32))
 		kprobe_blacklist_names(no_exceptions_32, ARRAY_SIZE(no_exceptions_32));
 	if (cc_platform_has(CC_ATTR_GUEST_STATE_ENCRYPT))
-		kallsyms_on_each_symbol(kprobe_blacklist_vc, NULL);
+		kallsyms_on_each_symbol(kprobe_blacklist_beginnings, (void *)vc_exception);
+	if (IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN) || IS_ENABLED(CONFIG_KCOV))
+		kallsyms_on_each_symbol(kprobe_blacklist_beginnings, (void *)sanitizers);
 	kprobe_blacklist_names(copied_text, ARRAY_SIZE(copied_text));
 	kprobe_blacklist_names(dead_cpu, ARRAY_SIZE(dead_cpu));
 	/* Labels split ftrace_caller and its siblings into several symbols. */
