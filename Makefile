@@ -170,7 +170,7 @@ sweep: PACKAGES = --kexec
 sweep: build
 	@SHARE=$(SHARE) dev/kernel/initramfs guest
 ifneq ($(ROUNDS),kexec)
-	@dev/kernel/boot --usual 6000 --silence 900 --memory 2G --show --name sweep$(ROUNDS:%=-%) \
+	@dev/kernel/boot --usual 6000 --silence 2400 --memory 2G --show --name sweep$(ROUNDS:%=-%) \
 		$(ROUNDS:%=--append kp.rounds=%) sweep
 endif
 ifeq ($(ROUNDS:kexec=),)
