@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Each kind of instruction does the same with a probe as without one. */
+#include <linux/cleanup.h>
+#include <linux/kprobes_site.h>
 #include <linux/linkage.h>
 #include <linux/objtool.h>
+#include <linux/preempt.h>
 #include <linux/stringify.h>
 
 #include <asm/asm.h>
@@ -50,6 +53,28 @@ static void skipped_insn_does_the_same(struct kunit *test)
 	kpt_register_skipping(test, a, snippet);
 	ASSERT_REGISTERED(test, b);
 	kpt_expect_skipped(test, a, b, expected, "aA");
+}
+
+/* The site keeps its post handler, which then does nothing. No hit asks a worker to prepare it. */
+static void post_handler_leaves_no_work(struct kunit *test)
+{
+	const struct snippet *snippet = test->param_value;
+	struct kprobe *a = kpt_snippet_probe('a', snippet, true);
+	struct kprobe *b = kpt_snippet_probe('b', snippet, false);
+	struct kprobe *c = kpt_snippet_probe('c', snippet, false);
+	struct kprobe_site *site;
+	bool stale;
+
+	ASSERT_REGISTERED(test, a);
+	ASSERT_REGISTERED(test, b);
+	ASSERT_REGISTERED(test, c);
+	site = container_of(get_kprobe(a->addr), struct kprobe_site, kp);
+	unregister_kprobe(a);
+	scoped_guard(preempt) {
+		hit_snippet(snippet);
+		stale = READ_ONCE(site->stale);
+	}
+	KUNIT_EXPECT_FALSE(test, stale);
 }
 
 static void inside_of_insn_is_not_probed(struct kunit *test)
@@ -202,6 +227,7 @@ static void caller_finds_copy(struct kunit *test)
 static struct kunit_case kprobes_x86_insn_cases[] = {
 	KUNIT_CASE_PARAM(insn_does_the_same, kpt_snippet_gen_params),
 	KUNIT_CASE_PARAM(skipped_insn_does_the_same, kpt_snippet_gen_params),
+	KUNIT_CASE_PARAM(post_handler_leaves_no_work, kpt_snippet_gen_params),
 	KUNIT_CASE_PARAM(inside_of_insn_is_not_probed, kpt_snippet_gen_params),
 	KUNIT_CASE(trap_is_not_probed),
 	KUNIT_CASE(unprobeable_insn_is_refused),
