@@ -113,8 +113,10 @@ static DECLARE_DELAYED_WORK(forget_work, optimizer_forget);
 static void optimizer_forget(struct work_struct *work)
 {
 	guard(mutex)(&kprobe_mutex);
-	/* Unless it has been used while this waited for the mutex. */
-	if (!delayed_work_pending(&forget_work))
+	/* Not while it is used, however long a step takes, or the wait for the mutex after it. */
+	if (work_busy(&optimizer_work.work))
+		queue_delayed_work(system_dfl_wq, &forget_work, FORGET_DELAY);
+	else if (!delayed_work_pending(&forget_work))
 		arch_forget_text(kprobe_known_text((unsigned long)_stext));
 }
 

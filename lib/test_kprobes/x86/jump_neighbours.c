@@ -28,6 +28,10 @@
 /* Number of instructions with room for a jump: after them the function ends too soon. */
 #define JUMP_INSNS	4
 
+/* Where a function of the kernel may have a jump. The ftrace site gets none. */
+#define AFTER_FTRACE_SITE \
+	(ENDBR_SIZE + (IS_ENABLED(CONFIG_DYNAMIC_FTRACE) ? CALL_INSN_SIZE : 0))
+
 static void neighbour_comes_and_goes(struct kunit *test)
 {
 	struct kprobe *a = kpt_frame_probe('a', 0), *b;
@@ -215,8 +219,7 @@ static void site_is_freed_before_the_optimizer_looks(struct kunit *test)
 	struct kprobe *b = kpt_probe('b', TARGET->symbol);
 	struct kprobe *c = kpt_probe('c', OTHER_TARGET->symbol);
 
-	/* Not the ftrace site, which gets no jump. */
-	a->offset = ENDBR_SIZE + (IS_ENABLED(CONFIG_DYNAMIC_FTRACE) ? CALL_INSN_SIZE : 0);
+	a->offset = AFTER_FTRACE_SITE;
 	for (unsigned int i = 0; i < 3; i++) {
 		a->addr = NULL;
 		b->addr = NULL;
@@ -264,6 +267,7 @@ static void analysis_is_kept_while_it_is_used(struct kunit *test)
 	struct kprobe *a = kpt_probe('a', "kernel_clone");
 	bool kept;
 
+	a->offset = AFTER_FTRACE_SITE;
 	a->flags = KPROBE_FLAG_DISABLED;
 	ASSERT_REGISTERED(test, a);
 	wait_for_kprobe_optimizer();

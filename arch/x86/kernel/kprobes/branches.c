@@ -10,6 +10,7 @@
  * and of exception fixups, and words of data that may be addresses in the text, but for those
  * of probes and on the first task's stack.
  */
+#include <linux/align.h>
 #include <linux/cleanup.h>
 #include <linux/err.h>
 #include <linux/errno.h>
@@ -22,6 +23,7 @@
 #include <linux/memory.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
@@ -152,6 +154,8 @@ static void text_index_learn_data(const struct text_index *index, const void *st
 		addr = READ_ONCE_NOCHECK(*word);
 		if (addr - index->map.start < index->map.size && !is_address_of_probe(word, start))
 			branch_map_add(&index->map, addr);
+		if (IS_ALIGNED((unsigned long)word, PAGE_SIZE))
+			cond_resched_tasks_rcu_qs();	/* a probe here is hit a million times */
 	}
 }
 
