@@ -208,8 +208,8 @@ static void blacklisted_function_is_not_probed(struct kunit *test)
 static void sanitizers_are_not_probed(struct kunit *test)
 {
 	static const char * const names[] = {
-		"__tsan_func_entry", "__tsan_read8", "__asan_load8", "__asan_load8_noabort",
-		"__sanitizer_cov_trace_pc",
+		"__tsan_func_entry", "__tsan_read8", "kcsan_setup_watchpoint", "__asan_load8",
+		"__asan_load8_noabort", "__sanitizer_cov_trace_pc",
 	};
 	int err;
 

@@ -296,13 +296,13 @@ static const char * const vc_exception[] __initconst = {
 	"__vc_handle_", "vc_finish_insn", "snp_cpuid", "__pi_snp_cpuid", "snp_register_",
 	"sev_cpuid_hv", "__sev_cpuid_hv", "sev_es_ghcb_hv_call", "verify_exception_info",
 	"copy_from_kernel_nofault", "insn_init", "insn_decode", "insn_get_", "inat_get_",
-	"__get_immv", "__get_moffset", "__phys_addr", "trace_hwlat_callback",
-	"trace_osnoise_callback", NULL
+	"__get_immv", "__get_moffset", "__phys_addr", NULL
 };
 
 /* The same of what compilers call in the functions that a hit runs. */
 static const char * const sanitizers[] __initconst = {
-	"__tsan_", "__asan_", "kasan_check_range", "__kasan_check_", "__sanitizer_cov_", NULL
+	"__tsan_", "kcsan_", "__asan_", "kasan_check_range", "__kasan_check_", "__msan_",
+	"__sanitizer_cov_", "write_comp_data", "check_kcov_mode", "canonicalize_ip", NULL
 };
 
 /* Text that is copied, and runs where no breakpoint is known. */
@@ -354,7 +354,8 @@ int __init arch_populate_kprobe_blacklist(void)
 		kprobe_blacklist_names(no_exceptions_32, ARRAY_SIZE(no_exceptions_32));
 	if (cc_platform_has(CC_ATTR_GUEST_STATE_ENCRYPT))
 		kallsyms_on_each_symbol(kprobe_blacklist_beginnings, (void *)vc_exception);
-	if (IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN) || IS_ENABLED(CONFIG_KCOV))
+	if (IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN) || IS_ENABLED(CONFIG_KMSAN) ||
+	    IS_ENABLED(CONFIG_KCOV))
 		kallsyms_on_each_symbol(kprobe_blacklist_beginnings, (void *)sanitizers);
 	kprobe_blacklist_names(copied_text, ARRAY_SIZE(copied_text));
 	kprobe_blacklist_names(dead_cpu, ARRAY_SIZE(dead_cpu));
