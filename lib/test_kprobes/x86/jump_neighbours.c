@@ -249,13 +249,12 @@ static void site_is_freed_before_the_optimizer_looks(struct kunit *test)
 	}
 }
 
-/* Returns -EAGAIN if the kernel's text must be analysed further. kprobe_mutex is held. */
-static int analyse_kernel(const struct kprobe *kp)
+/* Do a step of the analysis of the kernel's text, or use the result. kprobe_mutex is held. */
+static void analyse_kernel(const struct kprobe *kp)
 {
 	const char *no_jump;
 
-	return kprobe_try_jump(container_of(get_kprobe(kp->addr), struct kprobe_site, kp),
-			       &no_jump);
+	kprobe_try_jump(container_of(get_kprobe(kp->addr), struct kprobe_site, kp), &no_jump);
 }
 
 /*
