@@ -62,8 +62,8 @@ static inline void range_tree_clear(struct maple_tree *tree, unsigned long start
 }
 
 /*
- * Background work changes at most so many sites before it lets kprobe_mutex go, and a call that
- * disarms sites before it lets text_mutex go.
+ * Background work frees at most so many sites, or writes so many jumps, before it lets kprobe_mutex
+ * go, and a call that disarms sites before it lets text_mutex go.
  */
 #define SITES_AT_A_TIME	128
 

@@ -181,29 +181,33 @@ static void optimizer_retry(struct work_struct *work)
 }
 
 /*
- * Make detours for some sites of @todo, and let hits use them. These sites, and those whose detour
- * is stale, join @waiting. Returns false if no site is left to do.
+ * Make detours for sites of @todo, until a tick, and let hits use them. These sites, and those
+ * whose detour is stale, join @waiting. Returns false if no site is left to do.
  */
 static bool optimizer_start_some(struct list_head *todo, struct list_head *waiting)
 {
 	struct kprobe_site *site, *next;
-	unsigned int n = 0;
+	unsigned long start;
 	LIST_HEAD(ops);
 	int err;
 
 	guard(mutex)(&kprobe_mutex);
+	start = jiffies;
 	list_for_each_entry_safe(site, next, todo, op.list) {
 		if (!optimizer.allowed || !site_stays_breakpoint(site)) {
 			list_del_init(&site->op.list);
 			continue;
 		}
-		err = n++ < SITES_AT_A_TIME ? site_prepare_detour(site) : TEXT_UNKNOWN;
+		err = site_prepare_detour(site);
 		if (err == TEXT_UNKNOWN)
 			break;
 		site_set_unfit(site, err);
 		list_del_init(&site->op.list);
 		if (!err || err == DETOUR_STALE)
 			list_add_tail(&site->op.list, err ? waiting : &ops);
+		/* The next may take long, with probes in the decoder. Others want the mutex. */
+		if (time_after(jiffies, start))
+			break;
 	}
 	if (list_empty(&ops))
 		return !list_empty(todo);
