@@ -259,8 +259,8 @@ static const char * const hit_path[] __initconst = {
 static const char * const no_exceptions[] __initconst = {
 	/* a CPU comes on line */
 	"secondary_startup_64", "secondary_startup_64_no_verify", "common_startup_64", "verify_cpu",
-	"soft_restart_cpu", "early_setup_idt", "setup_ghcb", "snp_register_ghcb_early",
-	"startup_64_load_idt", "__pi_startup_64_load_idt", "start_secondary", "cr4_init",
+	"soft_restart_cpu", "early_setup_idt", "setup_ghcb", "startup_64_load_idt",
+	"__pi_startup_64_load_idt", "start_secondary", "cr4_init",
 	"cr4_set_bits", "cr4_set_bits_irqsoff", "cr4_update_irqsoff", "native_write_cr4",
 	"cpu_init_exception_handling", "cpu_init_fred_exceptions", "cpu_init_fred_rsps",
 	"load_current_idt", "native_write_msr", "do_trace_write_msr", "native_write_gdt_entry",
@@ -302,7 +302,8 @@ static const char * const vc_exception[] __initconst = {
 /* The same of what compilers call in the functions that a hit runs. */
 static const char * const sanitizers[] __initconst = {
 	"__tsan_", "kcsan_", "__asan_", "kasan_check_range", "__kasan_check_", "__msan_",
-	"__sanitizer_cov_", "write_comp_data", "check_kcov_mode", "canonicalize_ip", NULL
+	"kmsan_", "virt_to_page_or_null", "__sanitizer_cov_", "write_comp_data", "check_kcov_mode",
+	"canonicalize_ip", NULL
 };
 
 /* Text that is copied, and runs where no breakpoint is known. */
@@ -320,8 +321,8 @@ static const char * const dead_cpu[] __initconst = {
 	"native_play_dead", "mwait_play_dead", "hlt_play_dead", "resume_play_dead",
 	"tboot_shutdown", "cpuidle_play_dead", "cpuidle_get_cpu_driver", "intel_idle_enter_dead",
 	"acpi_processor_ffh_play_dead", "acpi_mp_play_dead", "acpi_mp_stop_this_cpu",
-	"__asan_handle_no_return", "asm_acpi_mp_play_dead", "sev_es_play_dead", "xen_pv_play_dead",
-	"arch_cpu_idle_dead", "stop_this_cpu",
+	"asm_acpi_mp_play_dead", "sev_es_play_dead", "xen_pv_play_dead", "arch_cpu_idle_dead",
+	"stop_this_cpu",
 };
 
 static int __init kprobe_blacklist_symbol(void *unused, unsigned long addr)

@@ -180,15 +180,15 @@ noinstr bool kprobe_run_post_handlers(struct kprobe *kp, struct pt_regs *regs)
 
 /*
  * For a post handler that was set after registration there may be no copy yet, or a jump soon. If
- * the site's own is called, kprobe_pre_handlers() has asked its probes: none may have one any more.
+ * kprobe_pre_handlers() was called, it has asked the probes: none may have one any more.
  */
 static noinstr void kprobe_run_with_post(struct kprobe *kp, struct pt_regs *regs)
 {
-	bool has_post = READ_ONCE(site_of(kp)->has_post);
+	struct kprobe_site *site = site_of(kp);
 
-	if (unlikely(!has_post || kp->ainsn.run == INSN_RUN_BOOST) &&
-	    (has_post || kprobe_called(kp, kprobe_hit_is_nested()) != kp))
-		kprobe_prepare_post_later(site_of(kp));
+	if (unlikely(READ_ONCE(site->has_post) ? kp->ainsn.run == INSN_RUN_BOOST :
+		     kprobe_called(kp, kprobe_hit_is_nested()) != kp))
+		kprobe_prepare_post_later(site);
 	if (unlikely(kp->ainsn.run == INSN_RUN_BOOST)) {
 		kprobe_run_without_trap(kp, regs, false);
 		return;
