@@ -204,22 +204,6 @@ static void blacklisted_function_is_not_probed(struct kunit *test)
 		EXPECT_REFUSED(test, a, -EINVAL);
 }
 
-/* The compiler adds calls of them to what a hit runs. Few kernels have any. */
-static void sanitizers_are_not_probed(struct kunit *test)
-{
-	static const char * const names[] = {
-		"__tsan_func_entry", "__tsan_read8", "kcsan_setup_watchpoint", "__asan_load8",
-		"__asan_load8_noabort", "__sanitizer_cov_trace_pc",
-	};
-	int err;
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++) {
-		err = register_kprobe(kpt_probe('a', names[i]));
-		KUNIT_EXPECT_TRUE_MSG(test, err == -ENOENT || err == -EINVAL, "%s: %d",
-				      names[i], err);
-	}
-}
-
 static void kernel_init_text_is_not_probed(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', "start_kernel");
@@ -323,7 +307,6 @@ static struct kunit_case kprobes_register_cases[] = {
 	KUNIT_CASE(refused_probe_has_address_of_symbol),
 	KUNIT_CASE_PARAM(forbidden_symbol_is_not_probed, forbidden_symbol_gen_params),
 	KUNIT_CASE_PARAM(blacklisted_function_is_not_probed, blacklisted_gen_params),
-	KUNIT_CASE(sanitizers_are_not_probed),
 	KUNIT_CASE(kernel_init_text_is_not_probed),
 	KUNIT_CASE(probe_is_registered_once),
 	KUNIT_CASE_PARAM(rewritten_probe_is_registered_once, kpt_place_gen_params),

@@ -176,6 +176,24 @@ static void unprobeable_insn_is_refused(struct kunit *test)
 	}
 }
 
+/* The compiler adds calls of them to what a hit runs. Few kernels have any. */
+static void sanitizers_are_not_probed(struct kunit *test)
+{
+	static const struct {
+		const char *symbol;
+		bool exists;
+	} callbacks[] = {
+		{ "__tsan_func_entry",		IS_ENABLED(CONFIG_KCSAN) },
+		{ "__tsan_read8",		IS_ENABLED(CONFIG_KCSAN) },
+		{ "__asan_load8",		IS_ENABLED(CONFIG_KASAN) },
+		{ "__sanitizer_cov_trace_pc",	IS_ENABLED(CONFIG_KCOV) },
+	};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(callbacks); i++)
+		EXPECT_REFUSED(test, kpt_probe('a', callbacks[i].symbol),
+			       callbacks[i].exists ? -EINVAL : -ENOENT);
+}
+
 /* A load whose fixup decodes it: it would find the breakpoint. */
 void kprobes_test_zeropad(void);
 
@@ -231,6 +249,7 @@ static struct kunit_case kprobes_x86_insn_cases[] = {
 	KUNIT_CASE_PARAM(inside_of_insn_is_not_probed, kpt_snippet_gen_params),
 	KUNIT_CASE(trap_is_not_probed),
 	KUNIT_CASE(unprobeable_insn_is_refused),
+	KUNIT_CASE(sanitizers_are_not_probed),
 	KUNIT_CASE(load_with_zero_padding_is_not_probed),
 	KUNIT_CASE(vsyscall_page_is_not_probed),
 	KUNIT_CASE(caller_finds_copy),

@@ -257,6 +257,12 @@ static void analyse_kernel(const struct kprobe *kp)
 	kprobe_try_jump(container_of(get_kprobe(kp->addr), struct kprobe_site, kp), &no_jump);
 }
 
+static bool is_analysed(const struct kprobe *kp)
+{
+	guard(mutex)(&kprobe_mutex);
+	return kprobe_text_at((unsigned long)kp->addr)->arch;
+}
+
 /*
  * The analysis of the kernel's text is kept for five seconds after its last use, also if all users
  * of the mutex keep the work that forgets it from running for longer.
@@ -264,7 +270,6 @@ static void analyse_kernel(const struct kprobe *kp)
 static void analysis_is_kept_while_it_is_used(struct kunit *test)
 {
 	struct kprobe *a = kpt_probe('a', "kernel_clone");
-	bool kept;
 
 	a->offset = AFTER_FTRACE_SITE;
 	a->flags = KPROBE_FLAG_DISABLED;
@@ -276,9 +281,9 @@ static void analysis_is_kept_while_it_is_used(struct kunit *test)
 		analyse_kernel(a);
 	}
 	msleep(100);
-	scoped_guard(mutex, &kprobe_mutex)
-		kept = kprobe_text_at((unsigned long)a->addr)->arch;
-	KUNIT_EXPECT_TRUE(test, kept);
+	KUNIT_EXPECT_TRUE(test, is_analysed(a));
+	msleep(6000);
+	KUNIT_EXPECT_FALSE(test, is_analysed(a));
 	unregister_kprobe(a);
 }
 
