@@ -14,14 +14,16 @@
  * runs one of these commands, and logs the results, a line "NAME VALUE" for each:
  *
  *	pre FIRST STEP		probes with a pre handler at the instructions FIRST,
- *				FIRST + STEP, FIRST + 2 * STEP ..., 30,000 at most;
+ *				FIRST + STEP, FIRST + 2 * STEP ..., 90,000 at most;
  *				those that are refused are counted by their errors
  *	post FIRST STEP		the same with pre and post handlers
- *	three FIRST STEP	the same with three probes at each instruction
+ *	three FIRST STEP	three probes at each of 30,000 instructions
  *	return FIRST STEP	return probes, at the functions
  *	remove			unregister all, and log what their handlers have seen
  *	save			keep a copy of the text from @base to the last instruction
  *	compare			count the bytes of the text that differ from the copy
+ *
+ * A probe that has been hit 5,000 times is disabled: nearly all further hits would be of a few.
  *
  * See Documentation/trace/kprobes.rst.
  */
@@ -42,11 +44,13 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/workqueue.h>
 
 #include "read_text.h"
 
-#define CROWD		30000U	/* places with probes at a time */
-#define PER_PLACE	3	/* probes at a place, at most */
+#define CROWD		90000U	/* probes at a time */
+#define PER_PLACE	3	/* at a place, at most */
+#define HOT		5000	/* hits after which a probe is disabled */
 #define NAMED		20	/* faults that are logged with their addresses */
 
 static unsigned long base;
@@ -98,10 +102,11 @@ static const struct sweep_kind kinds[] = {
  * @late:	Those of them that came while probes were being unregistered.
  * @post:	Calls of the post handler, or of the return handler.
  * @unwatched:	A pre or entry handler was called while RCU was not watching.
+ * @cooled:	The probe was disabled, as it was hit too often.
  */
 struct seen {
 	atomic_t pre, late, post;
-	bool unwatched;
+	bool unwatched, cooled;
 };
 
 /* A return probe, or a probe, which has no use for the rest of it. */
@@ -111,9 +116,10 @@ struct sweep_probe {
 };
 
 static struct sweep_probe *probes;
-static struct kprobe *kprobes[CROWD * PER_PLACE];
-static struct kretprobe *kretprobes[CROWD * PER_PLACE];
+static struct kprobe *kprobes[CROWD];
+static struct kretprobe *kretprobes[CROWD];
 static unsigned int probes_count;	/* registered now */
+static unsigned int cooling_failed;	/* how often a probe could not be disabled */
 
 /* The addresses of a command that can be probed, and the other ones by error. */
 static unsigned long *chosen;
@@ -240,7 +246,7 @@ static void sweep_init_probe(unsigned int i, unsigned long addr, const struct sw
 static void sweep_choose(const struct sweep_kind *kind, unsigned int first, unsigned int step)
 {
 	const struct places *places = kind->on_return ? &functions : &instructions;
-	unsigned int end = min_t(u64, places->count, first + (u64)step * CROWD);
+	unsigned int end = min_t(u64, places->count, first + (u64)step * (CROWD / kind->each));
 
 	chosen_count = 0;
 	memset(refused, 0, sizeof(refused));
@@ -259,6 +265,24 @@ static void sweep_choose(const struct sweep_kind *kind, unsigned int first, unsi
 	sweep_unregister(kind, chosen_count);
 }
 
+static void sweep_cool(struct work_struct *work)
+{
+	for (unsigned int i = 0; i < probes_count; i++) {
+		struct sweep_probe *probe = &probes[i];
+		int err;
+
+		if (probe->seen.cooled || atomic_read(&probe->seen.pre) < HOT)
+			continue;
+		probe->seen.cooled = true;
+		err = added->on_return ? disable_kretprobe(&probe->rp) :
+					 disable_kprobe(&probe->rp.kp);
+		cooling_failed += !!err;
+	}
+	schedule_delayed_work(to_delayed_work(work), HZ / 10);
+}
+
+static DECLARE_DELAYED_WORK(cool_work, sweep_cool);
+
 static int sweep_add_chosen(const struct sweep_kind *kind)
 {
 	unsigned int n = chosen_count * kind->each;
@@ -271,6 +295,8 @@ static int sweep_add_chosen(const struct sweep_kind *kind)
 		return err;
 	probes_count = n;
 	added = kind;
+	cooling_failed = 0;
+	schedule_delayed_work(&cool_work, HZ / 10);
 	return 0;
 }
 
@@ -301,12 +327,13 @@ static int sweep_add(const struct sweep_kind *kind, unsigned int first, unsigned
  * @pre:	Calls of pre or entry handlers.
  * @post:	Calls of post or return handlers.
  * @hit:	Probes that were hit.
+ * @cooled:	Those of them that were disabled.
  * @missed:	Hits, or calls, without handlers.
  * @wrong:	Probes whose numbers do not agree.
  */
 struct sums {
 	u64 pre, post, missed;
-	unsigned int hit, wrong;
+	unsigned int hit, cooled, wrong;
 };
 
 static void sweep_sum(struct sums *sums, const struct seen *seen, unsigned long missed)
@@ -317,6 +344,7 @@ static void sweep_sum(struct sums *sums, const struct seen *seen, unsigned long 
 	sums->post += atomic_read(&seen->post);
 	sums->missed += missed;
 	sums->hit += !!pre;
+	sums->cooled += seen->cooled;
 }
 
 /* Count, and log, a probe whose numbers do not agree with those of the first at its place. */
@@ -367,6 +395,9 @@ static bool sweep_agrees(const struct seen *seen, const struct seen *first, unsi
 {
 	if (seen->unwatched)
 		return false;
+	/* They were disabled one after the other. */
+	if (seen->cooled || first->cooled)
+		return true;
 	/* Calls in flight have not returned. */
 	if (added->on_return)
 		return atomic_read(&seen->post) <= atomic_read(&seen->pre);
@@ -392,6 +423,7 @@ static int sweep_remove(void)
 	ktime_t start = ktime_get();
 	struct sums sums = { };
 
+	cancel_delayed_work_sync(&cool_work);
 	WRITE_ONCE(removing, true);
 	/* No handler has seen it false, and is not done; no task is between two handlers. */
 	synchronize_rcu_tasks();
@@ -407,7 +439,8 @@ static int sweep_remove(void)
 	pr_info("hits-after %llu\n", sums.post);
 	pr_info("missed %llu\n", sums.missed);
 	pr_info("hit-probes %u\n", sums.hit);
-	pr_info("wrong %u\n", sums.wrong);
+	pr_info("cooled %u\n", sums.cooled);
+	pr_info("wrong %u\n", sums.wrong + cooling_failed);
 	return 0;
 }
 
@@ -517,7 +550,7 @@ static int __init sweep_init(void)
 	int err = sweep_read(instructions_file, base, &instructions) ?:
 		  sweep_read(functions_file, 0, &functions);
 
-	probes = kvcalloc(CROWD * PER_PLACE, sizeof(*probes), GFP_KERNEL);
+	probes = kvcalloc(CROWD, sizeof(*probes), GFP_KERNEL);
 	chosen = kvcalloc(CROWD, sizeof(*chosen), GFP_KERNEL);
 	if (!err && !(probes && chosen))
 		err = -ENOMEM;
