@@ -178,7 +178,7 @@ ifeq ($(ROUNDS:kexec=),)
 endif
 
 copies: build
-	@dev/kernel/boot --usual 600 --name copies \
+	@dev/kernel/boot --usual 600 --show --name copies \
 		--append "kunit.filter_glob=kprobes_x86_copies copies_test.share=1" one-suite
 
 # All that a mutant needs is in a kernel of its own.
