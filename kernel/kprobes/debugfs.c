@@ -130,6 +130,7 @@ static void kprobe_list_show(struct seq_file *m, struct kprobe_site *site)
 
 	kprobe_site_symbol(site, addr, symbol);
 	for (unsigned int n = 0; kprobe_copy_shown(&shown, site, n); n++) {
+		cond_resched_tasks_rcu_qs();
 		if (seq_has_overflowed(m))
 			return;
 		seq_printf(m, "%px  %c  %s %s%s%s\n", addr, shown.type, symbol,
@@ -263,6 +264,7 @@ static void kprobe_site_show_probes(struct seq_file *m, const struct kprobe_site
 	struct kprobe_shown shown;
 
 	for (unsigned int n = 0; kprobe_copy_shown(&shown, site, n); n++) {
+		cond_resched_tasks_rcu_qs();
 		if (seq_has_overflowed(m))
 			return;
 		if (n)
