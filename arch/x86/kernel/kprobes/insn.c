@@ -6,6 +6,8 @@
 #include <linux/export.h>
 #include <linux/kernel.h>
 #include <linux/minmax.h>
+#include <linux/sched.h>
+#include <linux/stddef.h>
 #include <linux/string.h>
 
 #include <asm/text-patching.h>
@@ -256,6 +258,22 @@ static bool is_refused_form(const struct insn *insn)
 }
 
 /*
+ * The store of cond_resched_tasks_rcu_qs(), by which a task tells RCU-tasks that it is in no slot.
+ * So it must not be preempted in the slot of this store. Other structures have fields there, too.
+ */
+static bool is_store_to_rcu_tasks_holdout(const struct insn *insn)
+{
+#ifdef CONFIG_TASKS_RCU
+	u16 opcode = insn_opcode(insn);
+
+	return (opcode == OPCODE_MOV_R8 || opcode == OPCODE_MOV_IMM8) &&
+	       insn->displacement.value == offsetof(struct task_struct, rcu_tasks_holdout);
+#else
+	return false;
+#endif
+}
+
+/*
  * kprobe_analyse_insn() - Determine how to run an instruction without post handlers
  *
  * STI is refused unless the buffer also has the bytes of the next instruction up to its ModRM byte,
@@ -269,7 +287,7 @@ enum insn_run kprobe_analyse_insn(const struct insn *insn)
 	if (is_refused_form(insn))
 		return INSN_RUN_NEVER;
 	if (class == INSN_ORDINARY || class == INSN_SYSTEM)
-		return INSN_RUN_BOOST;
+		return is_store_to_rcu_tasks_holdout(insn) ? INSN_RUN_STEP : INSN_RUN_BOOST;
 	if (kprobe_prepare_emulation(&emul, insn) ||
 	    (class == INSN_STI && is_sti_shadow_needed(insn)))
 		return INSN_RUN_NEVER;

@@ -11,9 +11,13 @@
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/stddef.h>
 #include <linux/string.h>
+#include <linux/unaligned.h>
 #include <linux/vmalloc.h>
 
+#include <asm/text-patching.h>
 #include <asm/vsyscall.h>
 
 #include <kunit/test.h>
@@ -729,6 +733,42 @@ static void test_stepped(struct kunit *test)
 		    INSN_RUN_BOOST, INSN_RUN_STEP);
 	check_cases(test, stepped_32, ARRAY_SIZE(stepped_32), INSN_MODE_32,
 		    INSN_RUN_BOOST, INSN_RUN_STEP);
+}
+
+/* After this store, RCU-tasks does not wait for the task. */
+static void test_store_to_rcu_tasks_holdout(struct kunit *test)
+{
+#ifdef CONFIG_TASKS_RCU
+	const u32 offset = offsetof(struct task_struct, rcu_tasks_holdout);
+	const struct {
+		u8 opcode;
+		u32 disp;
+		enum insn_run run;
+	} cases[] = {
+		{ 0xc6, offset, INSN_RUN_STEP },		/* movb $0,disp(%rbx) */
+		{ 0x88, offset, INSN_RUN_STEP },		/* mov %al,disp(%rbx) */
+		{ 0x8a, offset, INSN_RUN_BOOST },		/* mov disp(%rbx),%al */
+		{ 0xc6, offset + 1, INSN_RUN_BOOST },
+		{ 0xc6, offset - 1, INSN_RUN_BOOST },
+	};
+
+	for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+		u8 code[MAX_CODE] = { 0x90, cases[i].opcode, 0x83 };
+		int size, step = cases[i].run == INSN_RUN_STEP;
+		enum insn_run run;
+
+		put_unaligned_le32(cases[i].disp, code + 3);
+		for (int m = 0; m < ARRAY_SIZE(modes); m++) {
+			run = analyse(code + 1, MAX_CODE - 1, modes[m]).run;
+			KUNIT_EXPECT_EQ_MSG(test, run, cases[i].run, "case %d, %d bits", i,
+					    mode_bits(modes[m]));
+		}
+		size = kprobe_displaced_size(code, MAX_CODE, JMP8_INSN_SIZE, false, false);
+		KUNIT_EXPECT_EQ_MSG(test, size == -EILSEQ, step, "case %d: %d", i, size);
+	}
+#else
+	kunit_skip(test, "RCU-tasks is plain RCU");
+#endif
 }
 
 static void test_skipped(struct kunit *test)
@@ -1961,6 +2001,7 @@ static void test_cfi_checks(struct kunit *test)
 static struct kunit_case kprobes_insn_cases[] = {
 	KUNIT_CASE(test_boosted),
 	KUNIT_CASE(test_stepped),
+	KUNIT_CASE(test_store_to_rcu_tasks_holdout),
 	KUNIT_CASE(test_skipped),
 	KUNIT_CASE(test_emulated),
 	KUNIT_CASE(test_refused),

@@ -18,10 +18,12 @@
 #define OPCODE_POP(reg)		(0x58 + (reg))
 #define OPCODE_PUSH_IMM32	0x68
 #define OPCODE_PUSH_IMM8	0x6a
+#define OPCODE_MOV_R8		0x88	/* to memory or a register */
 #define OPCODE_LEA		0x8d
 #define OPCODE_NOP		0x90
 #define OPCODE_PUSHF		0x9c
 #define OPCODE_POPF		0x9d
+#define OPCODE_MOV_IMM8		0xc6
 #define OPCODE_LEAVE		0xc9
 #define OPCODE_LOOPNE		0xe0
 #define OPCODE_GROUP5		0xff	/* INC, DEC, CALL, JMP, PUSH */

@@ -77,6 +77,8 @@ static bool is_sp_relative(const struct insn *insn)
  */
 static bool can_be_displaced(const struct insn *insn)
 {
+	enum insn_run run = kprobe_analyse_insn(insn);
+
 	switch (kprobe_insn_class(insn)) {
 	case INSN_LOOP:
 	case INSN_JCXZ:
@@ -89,7 +91,7 @@ static bool can_be_displaced(const struct insn *insn)
 			return false;
 		fallthrough;
 	default:
-		return kprobe_analyse_insn(insn) != INSN_RUN_NEVER;
+		return run != INSN_RUN_NEVER && run != INSN_RUN_STEP;
 	}
 }
 
