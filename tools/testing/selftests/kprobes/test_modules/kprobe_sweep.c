@@ -375,12 +375,16 @@ static bool sweep_may_fault(unsigned long addr)
 	return entry != (const void *)exceptions[1];
 }
 
-/* A fault ends a hit without a post handler; afterwards the instruction may be hit again. */
+/*
+ * A fault ends a hit without a post handler; afterwards the instruction may be hit again. So does
+ * disabling the probe, on each CPU.
+ */
 static bool sweep_post_agrees(const struct seen *seen, unsigned long addr)
 {
 	int without = atomic_read(&seen->pre) - atomic_read(&seen->post);
+	int late = atomic_read(&seen->late) + (seen->cooled ? num_possible_cpus() : 0);
 
-	return without >= 0 && (without <= atomic_read(&seen->late) || sweep_may_fault(addr));
+	return without >= 0 && (without <= late || sweep_may_fault(addr));
 }
 
 /* All probes at a place are hit equally often, until the first of them is unregistered. */
@@ -395,13 +399,13 @@ static bool sweep_agrees(const struct seen *seen, const struct seen *first, unsi
 {
 	if (seen->unwatched)
 		return false;
-	/* They were disabled one after the other. */
-	if (seen->cooled || first->cooled)
-		return true;
 	/* Calls in flight have not returned. */
 	if (added->on_return)
 		return atomic_read(&seen->post) <= atomic_read(&seen->pre);
-	return sweep_pre_agrees(seen, first) && (!added->post || sweep_post_agrees(seen, addr));
+	/* Those that were disabled were so one after the other. */
+	if (!seen->cooled && !first->cooled && !sweep_pre_agrees(seen, first))
+		return false;
+	return !added->post || sweep_post_agrees(seen, addr);
 }
 
 /* No handler runs any more. */
