@@ -278,6 +278,8 @@ static const char * const no_exceptions[] __initconst = {
 	"hibernation_snapshot",		/* create_image() may be inlined */
 	/* another kernel is started */
 	"machine_kexec", "hv_crash_c_entry",
+	/* several of them call it with DEBUG_VIRTUAL, also where the CPU is dead */
+	"__phys_addr",
 };
 
 /* More of i386: x86-64 reaches none of them before it has descriptors. */
@@ -296,7 +298,7 @@ static const char * const vc_exception[] __initconst = {
 	"__vc_handle_", "vc_finish_insn", "snp_cpuid", "__pi_snp_cpuid", "snp_register_",
 	"sev_cpuid_hv", "__sev_cpuid_hv", "sev_es_ghcb_hv_call", "verify_exception_info",
 	"copy_from_kernel_nofault", "insn_init", "insn_decode", "insn_get_", "inat_get_",
-	"__get_immv", "__get_moffset", "__phys_addr", NULL
+	"__get_immv", "__get_moffset", NULL
 };
 
 /* The same of what compilers call in the functions that a hit runs. */
