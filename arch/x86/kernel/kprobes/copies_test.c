@@ -609,12 +609,23 @@ static int expected_error(const struct look *l, const struct exception_table_ent
 	return 0;
 }
 
+/* A task that has stored there is not waited for, in whatever slot it is preempted. */
+static bool stores_to_rcu_tasks_holdout(const struct look *l)
+{
+#ifdef CONFIG_TASKS_RCU
+	return (l->op == 0x88 || l->op == 0xc6) && in_memory(l) &&
+	       l->insn.displacement.value == offsetof(struct task_struct, rcu_tasks_holdout);
+#else
+	return false;
+#endif
+}
+
 static void check_registered(struct kprobe *kp, bool may_sleep)
 {
 	static unsigned long post_stub;
 	const struct arch_specific_insn *ainsn = &kp->ainsn;
 	bool copied = now->kind == COPIED || now->kind == COPIED_PLAIN;
-	bool boosted = copied && !may_sleep;
+	bool boosted = copied && !may_sleep && !stores_to_rcu_tasks_holdout(now);
 	bool post_boosted = boosted && now->kind == COPIED && !kprobe_has_fred;
 	bool has_slot = copied || now->way >= RET;
 	unsigned long to = 0;
@@ -629,13 +640,13 @@ static void check_registered(struct kprobe *kp, bool may_sleep)
 	MUST(kp->opcode == now->bytes[0] && ainsn->size == now->len);
 	MUST((unsigned long)ainsn->next == end_of(now));
 	MUST((ainsn->run == INSN_RUN_EMULATE) == (now->kind == EMULATED));
-	MUST((ainsn->run == INSN_RUN_STEP) == (copied && may_sleep));
+	MUST((ainsn->run == INSN_RUN_STEP) == (copied && !boosted));
 	if (now->kind == EMULATED)
 		check_emulation(&ainsn->emul);
 
 	found.slots += has_slot;
 	if (MUST(!!ainsn->insn == has_slot) && has_slot)
-		MUST(check_slot(ainsn->insn) == (copied && may_sleep ? 0 : end_of(now)));
+		MUST(check_slot(ainsn->insn) == (copied && !boosted ? 0 : end_of(now)));
 
 	found.post_slots += boosted;
 	MUST(!arch_prepare_post_handler(kp));
@@ -715,7 +726,7 @@ static int displaces(unsigned long addr, const u8 *bytes, size_t limit, unsigned
 		if (err)
 			return err == -ENODATA && limit - pos < MAX_INSN_SIZE ? -ERANGE : -EILSEQ;
 		if (is_cfi_check(bytes + pos, limit - pos) || l.form->stays ||
-		    expected_error(&l, NULL, limit - pos) ||
+		    expected_error(&l, NULL, limit - pos) || stores_to_rcu_tasks_holdout(&l) ||
 		    (is_call(&l) && pos + l.len < size) || (l.way == CALL_TO && uses_sp(&l)))
 			return -EILSEQ;
 		if (l.way == RET && its_is_mitigated())

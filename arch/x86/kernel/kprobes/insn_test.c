@@ -11,6 +11,7 @@
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/ptrace.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/stddef.h>
 #include <linux/string.h>
@@ -770,6 +771,29 @@ static void test_store_to_rcu_tasks_holdout(struct kunit *test)
 	kunit_skip(test, "RCU-tasks is plain RCU");
 #endif
 }
+
+#ifdef CONFIG_TASKS_RCU
+static noinline void tell_rcu_tasks(void)
+{
+	cond_resched_tasks_rcu_qs();
+}
+
+static void test_store_to_rcu_tasks_holdout_is_found(struct kunit *test)
+{
+	const u8 *code = (const u8 *)tell_rcu_tasks, *end = code + 256;
+	bool found = false;
+	struct insn insn;
+
+	if (IS_ENABLED(CONFIG_CC_IS_CLANG) &&
+	    (IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN)))
+		kunit_skip(test, "the store has another form");
+	for (; !found && code < end; code += insn.length) {
+		KUNIT_ASSERT_EQ(test, decode(&insn, code, INSN_MODE_KERN), 0);
+		found = kprobe_analyse_insn(&insn) == INSN_RUN_STEP;
+	}
+	KUNIT_EXPECT_TRUE(test, found);
+}
+#endif
 
 static void test_skipped(struct kunit *test)
 {
@@ -2002,6 +2026,9 @@ static struct kunit_case kprobes_insn_cases[] = {
 	KUNIT_CASE(test_boosted),
 	KUNIT_CASE(test_stepped),
 	KUNIT_CASE(test_store_to_rcu_tasks_holdout),
+#ifdef CONFIG_TASKS_RCU
+	KUNIT_CASE(test_store_to_rcu_tasks_holdout_is_found),
+#endif
 	KUNIT_CASE(test_skipped),
 	KUNIT_CASE(test_emulated),
 	KUNIT_CASE(test_refused),
