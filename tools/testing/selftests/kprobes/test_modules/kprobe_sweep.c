@@ -377,12 +377,12 @@ static bool sweep_may_fault(unsigned long addr)
 
 /*
  * A fault ends a hit without a post handler; afterwards the instruction may be hit again. So does
- * disabling the probe, on each CPU.
+ * disabling the probe, also of tasks that are preempted in its detour.
  */
 static bool sweep_post_agrees(const struct seen *seen, unsigned long addr)
 {
 	int without = atomic_read(&seen->pre) - atomic_read(&seen->post);
-	int late = atomic_read(&seen->late) + (seen->cooled ? num_possible_cpus() : 0);
+	int late = atomic_read(&seen->late) + (seen->cooled ? HOT / 50 : 0);
 
 	return without >= 0 && (without <= late || sweep_may_fault(addr));
 }
