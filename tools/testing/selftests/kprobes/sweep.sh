@@ -69,10 +69,11 @@ obstacle() {	# ROUND
 }
 
 # Those that are not configured are left out. Results without times.
-all_library_tests="string_kunit string_helpers_kunit list-test hashtable_test test_hash siphash_kunit
-	checksum_kunit cmdline_kunit overflow_kunit usercopy_kunit test_sort test_list_sort
-	test_hexdump test_printf printf_kunit test_scanf scanf_kunit test_bitmap test_uuid
-	uuid_kunit test_xarray test_static_keys test_bpf crc32test crc_kunit"
+all_library_tests="string_kunit string_helpers_kunit list-test hashtable_test test_hash
+	siphash_kunit checksum_kunit cmdline_kunit overflow_kunit usercopy_kunit
+	test_sort test_list_sort test_hexdump test_printf printf_kunit test_scanf
+	scanf_kunit test_bitmap test_uuid uuid_kunit test_xarray test_static_keys
+	test_bpf crc32test crc_kunit"
 
 library_tests=$(for test in $all_library_tests; do
 	has_module "$test" && echo "$test"
