@@ -367,10 +367,11 @@ int register_kprobe(struct kprobe *p)
 }
 EXPORT_SYMBOL_GPL(register_kprobe);
 
-/* Follow up what was done to probes without kprobe_mutex. */
-static void kprobes_clean_up(struct work_struct *unused)
+/* Follow up what was done to probes without kprobe_mutex. Returns false if memory was short. */
+static bool kprobes_follow_up(void)
 {
 	struct kprobe_site *site;
+	bool complete = true;
 	LIST_HEAD(batch);
 
 	guard(mutex)(&kprobe_mutex);
@@ -381,11 +382,18 @@ static void kprobes_clean_up(struct work_struct *unused)
 		if (!READ_ONCE(site->kp.post_handler) || !site_is_armed(site) ||
 		    kprobe_ftrace(&site->kp))
 			continue;
-		/* Without memory for a copy, the next hit that finds a post handler tries again. */
 		guard(kprobe_text)();
-		arch_prepare_post_handler(&site->kp);
+		complete &= !arch_prepare_post_handler(&site->kp);
 	}
 	kprobes_apply_removal(&batch);
+	return complete;
+}
+
+static void kprobes_clean_up(struct work_struct *unused)
+{
+	/* The next hit that finds a post handler and no copy asks again: not all the time. */
+	if (!kprobes_follow_up())
+		schedule_timeout_idle(HZ);
 }
 
 static DECLARE_WORK(clean_up_work, kprobes_clean_up);

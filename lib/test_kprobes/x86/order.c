@@ -749,6 +749,46 @@ static void perf_is_told_of_pages(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, wait_for(&slot_page_gone));
 }
 
+static unsigned int attempts;
+
+static noinline int no_memory(struct kprobe *kp)
+{
+	WRITE_ONCE(attempts, attempts + 1);
+	return -ENOMEM;
+}
+
+static int call_no_memory(struct kprobe *kp, struct pt_regs *regs)
+{
+	regs->ip = (unsigned long)no_memory;
+	return 1;
+}
+
+/* Hits ask for the copy for a post handler again and again, if there is no memory for it. */
+static void missing_copy_is_not_tried_all_the_time(struct kunit *test)
+{
+	const struct snippet *snippet = kpt_find_snippet("push_mem");
+	struct kprobe *a = kpt_snippet_probe('a', snippet, false);
+	struct kprobe *b = kpt_probe('b', "arch_prepare_post_handler");
+	unsigned long end;
+
+	attempts = 0;
+	b->pre_handler = call_no_memory;
+	ASSERT_REGISTERED(test, b);
+	/* The site of an earlier test has the copy. */
+	ASSERT_REGISTERED(test, a);
+	unregister_kprobe(a);
+	kpt_wait_until_site_is_freed(test, a);
+	a = kpt_snippet_probe('a', snippet, false);
+	ASSERT_REGISTERED(test, a);
+	/* There is no jump yet. */
+	WRITE_ONCE(a->post_handler, kpt_record_post);
+	kpt_set_input(0);
+	for (end = jiffies + HZ / 2; time_before(jiffies, end); usleep_range(50, 100))
+		kpt_run_snippet(snippet);
+	KUNIT_EXPECT_GE(test, READ_ONCE(attempts), 1);
+	KUNIT_EXPECT_LE(test, READ_ONCE(attempts), 2);
+}
+
 static struct kunit_case kprobes_x86_order_cases[] = {
 	KUNIT_CASE(site_is_kept_for_its_readers),
 	KUNIT_CASE_SLOW(page_of_slots_is_kept_for_its_readers),
@@ -757,6 +797,7 @@ static struct kunit_case kprobes_x86_order_cases[] = {
 	KUNIT_CASE_SLOW(old_hash_is_kept_while_a_cpu_comes_up),
 	KUNIT_CASE(unregistering_waits_for_late_return),
 	KUNIT_CASE(failed_registration_waits_for_handlers),
+	KUNIT_CASE(missing_copy_is_not_tried_all_the_time),
 	KUNIT_CASE(perf_can_replay_the_text),
 	KUNIT_CASE_SLOW(perf_can_decode_slots),
 	KUNIT_CASE_SLOW(perf_is_told_of_pages),
