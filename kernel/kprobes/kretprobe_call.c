@@ -38,7 +38,8 @@ static __always_inline void kretprobe_divert_return(struct kretprobe *rp,
 	WRITE_ONCE(ri->fp, place);
 	/* Calls in an interrupt link theirs, and unlink them before it returns. */
 	WRITE_ONCE(ri->llist.next, READ_ONCE(current->kretprobe_instances.first));
-	WRITE_ONCE(current->kretprobe_instances.first, &ri->llist);
+	/* Pairs with the address dependency of kretprobe_find_ret_addr(): @next is new. */
+	smp_store_release(&current->kretprobe_instances.first, &ri->llist);
 	barrier();	/* a stack trace that meets the trampoline finds the instance */
 	if (RETURN_IS_IN_MEMORY)
 		*place = (kprobe_opcode_t *)__kretprobe_trampoline;
