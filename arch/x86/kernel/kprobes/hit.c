@@ -215,11 +215,12 @@ static __always_inline void kprobe_start_copy(const struct kprobe *kp, struct pt
 {
 	const kprobe_opcode_t *post_insn = READ_ONCE(kp->ainsn.post_insn);
 
+	WRITE_ONCE(regs->ip, (unsigned long)(post_insn ?: kp->ainsn.insn));
+	barrier();	/* an NMI finds the site by the registers of the hit, then by the slot */
 	raw_cpu_write(kprobe_ctlblk.regs, NULL);
 	raw_cpu_write(kprobe_ctlblk.saved_flags, regs->flags & X86_EFLAGS_IF);
 	raw_cpu_write(kprobe_context, raw_cpu_read(__preempt_count));
 	regs->flags &= ~X86_EFLAGS_IF;
-	regs->ip = (unsigned long)(post_insn ?: kp->ainsn.insn);
 }
 
 static __always_inline void kprobe_handle_hit(struct kprobe *kp, struct pt_regs *regs,
