@@ -248,6 +248,8 @@ static const char * const hit_path[] __initconst = {
 	"srso_alias_untrain_ret", "srso_safe_ret", "ftrace_stub", "return_to_handler",
 	"preempt_schedule_notrace", "preempt_schedule_notrace_thunk", "atomic64_read_cx8",
 	"atomic64_read_386", "cmpxchg8b_emu",
+	/* each likely() of an exception's entry, with PROFILE_ANNOTATED_BRANCHES */
+	"ftrace_likely_update",
 	/* every return from an exception on Xen PV */
 	"xen_iret", "xenpv_restore_regs_and_return_to_usermode",
 };
@@ -285,7 +287,7 @@ static const char * const no_exceptions[] __initconst = {
 /* More of i386: x86-64 reaches none of them before it has descriptors. */
 static const char * const no_exceptions_32[] __initconst = {
 	"startup_32_smp", "__flush_tlb_all", "flush_tlb_local", "native_flush_tlb_global",
-	"native_flush_tlb_local", "wakeup_pmode_return", "ret_point",
+	"native_flush_tlb_local", "wakeup_pmode_return", "ret_point", "wakeup_start",
 };
 
 /*
