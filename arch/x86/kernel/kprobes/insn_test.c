@@ -736,10 +736,10 @@ static void test_stepped(struct kunit *test)
 		    INSN_RUN_BOOST, INSN_RUN_STEP);
 }
 
+#ifdef CONFIG_TASKS_RCU
 /* After this store, RCU-tasks does not wait for the task. */
 static void test_store_to_rcu_tasks_holdout(struct kunit *test)
 {
-#ifdef CONFIG_TASKS_RCU
 	const u32 offset = offsetof(struct task_struct, rcu_tasks_holdout);
 	const struct {
 		u8 opcode;
@@ -767,12 +767,8 @@ static void test_store_to_rcu_tasks_holdout(struct kunit *test)
 		size = kprobe_displaced_size(code, MAX_CODE, JMP8_INSN_SIZE, false, false);
 		KUNIT_EXPECT_EQ_MSG(test, size == -EILSEQ, step, "case %d: %d", i, size);
 	}
-#else
-	kunit_skip(test, "RCU-tasks is plain RCU");
-#endif
 }
 
-#ifdef CONFIG_TASKS_RCU
 static noinline void tell_rcu_tasks(void)
 {
 	cond_resched_tasks_rcu_qs();
@@ -2028,8 +2024,8 @@ static void test_cfi_checks(struct kunit *test)
 static struct kunit_case kprobes_insn_cases[] = {
 	KUNIT_CASE(test_boosted),
 	KUNIT_CASE(test_stepped),
-	KUNIT_CASE(test_store_to_rcu_tasks_holdout),
 #ifdef CONFIG_TASKS_RCU
+	KUNIT_CASE(test_store_to_rcu_tasks_holdout),
 	KUNIT_CASE(test_store_to_rcu_tasks_holdout_is_found),
 #endif
 	KUNIT_CASE(test_skipped),

@@ -77,7 +77,7 @@ static bool is_sp_relative(const struct insn *insn)
  */
 static bool can_be_displaced(const struct insn *insn)
 {
-	enum insn_run run = kprobe_analyse_insn(insn);
+	enum insn_run run;
 
 	switch (kprobe_insn_class(insn)) {
 	case INSN_LOOP:
@@ -91,6 +91,7 @@ static bool can_be_displaced(const struct insn *insn)
 			return false;
 		fallthrough;
 	default:
+		run = kprobe_analyse_insn(insn);
 		return run != INSN_RUN_NEVER && run != INSN_RUN_STEP;
 	}
 }
