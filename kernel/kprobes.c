@@ -480,7 +480,7 @@ void unregister_kprobe(struct kprobe *p)
 	else if (kprobes_must_not_wait())
 		kprobes_clean_up_later();
 	else
-		kprobes_clean_up(NULL);
+		kprobes_follow_up();
 }
 EXPORT_SYMBOL_GPL(unregister_kprobe);
 
