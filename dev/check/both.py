@@ -6,6 +6,7 @@ The reference's verdict of a RUN of KEPT is kept in test-reports/reference, or t
 that, below a hash of base, configuration, compiler, emulator, the test's sources and options. While
 that is the same, the reference is not booted. As a program: succeed if all these RUNs are kept.
 """
+import os
 import subprocess
 import sys
 from hashlib import sha256
@@ -38,6 +39,7 @@ def depends_on(run, arch):
     for source in sources:
         files += sorted(file for file in source.rglob("*") if file.is_file()) if source.is_dir() else [source]
     digest = sha256(" ".join(options).encode())
+    digest.update(os.environ.get("ACCEL", "").encode())
     for program in "gcc" if arch == "x86_64" else "i686-linux-gnu-gcc", f"qemu-system-{arch}":
         digest.update(output(program, "--version"))
     digest.update(configuration := output(REPO / "dev/kernel/configure", "--show", "--arch", arch, "reference"))
@@ -59,12 +61,13 @@ class Kept:
         return self.hash and lines_of(self.verdict)[:1] == [HEAD + self.hash]
 
     def keep(self, verdict):
-        """Keep this verdict for the next time, if the guest was built of today's sources."""
+        """Keep this verdict for the next time, if the guest was built of this base and of today's sources."""
         built = self.initrd.stat().st_mtime
         if self.hash and all(file.stat().st_mtime < built for file in self.files) and \
-                self.initrd.with_name(".made_of").read_bytes().endswith(self.configuration):
+                self.initrd.with_name(".made_of").read_bytes() == (TREE / ".kprobes/base").read_bytes() + self.configuration:
             REPORTS.mkdir(parents=True, exist_ok=True)
-            replace(self.verdict, f"{HEAD}{self.hash}\n" + "\n".join(lines_of(verdict)))
+            lines = [line for line in lines_of(verdict) if not line.startswith("# uptime ")]
+            replace(self.verdict, f"{HEAD}{self.hash}\n" + "\n".join(lines))
             print(f"# test-reports/reference/{self.verdict.name} is new")
 
 
