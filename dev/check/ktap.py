@@ -44,8 +44,9 @@ class Count:
                 level = self.level(levels, len(match[1]), "")
                 level.plan, level.why_skipped = int(match[2]), match[3]
             elif match := VERSION.match(line):
-                self.close(levels, len(match[1]), where)
+                earlier = self.close(levels, len(match[1]), where)
                 levels.append(Level(len(match[1])))
+                levels[-1].results += earlier
             elif line.lstrip().startswith("Bail out!"):
                 self.fail(levels, line.strip(), notes)
             elif line.lstrip(" ").startswith("#"):
