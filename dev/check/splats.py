@@ -6,11 +6,11 @@ Each warning that dev/guest/expected lists for the boot must be there once: a bl
 matches. A line or warning that it allows in that boot (may-warn) is passed over.
 No other report can be expected.
 
-A data race that KCSAN reports counts only if it is in our files: if in one of its stacks the
-innermost function is in an object of ours, not counting functions of the library (in an object
-of lib/ or of KCSAN) and of kprobe events, whose handlers we call: when they may run is ours to
-say. A line "kcsan:" has the number of these and of the others, which are races of the base,
-and names the latter.
+A data race that KCSAN reports counts only if another report is inside it, or if it is in our
+files: if in one of its stacks the innermost function is in an object of ours, not counting
+functions of the library (in an object of lib/ or of KCSAN) and of kprobe events, whose handlers
+we call: when they may run is ours to say. A line "kcsan:" has the number of these and of the
+others, which are races of the base, and names the latter.
 """
 # Why not rcutorture's parse-console.sh and console-badness.sh: they cannot expect a warning, match
 # what programs print too, and miss reports whose first line has no BUG or WARNING.
@@ -21,19 +21,20 @@ from collections import Counter
 from pathlib import Path
 
 SPLAT = re.compile("|".join((
-    r"\bBUG\b", r"WARNING:", r"\bOops\b", r"Kernel panic", r"Call Trace:", r"cut here",
+    r"\bBUG\b", r"WARNING:", r"\bOops\b", r"Kernel panic", r"Call [Tt]race:", r"cut here",
     r"KASAN:", r"KCSAN:", r"UBSAN:", r"KFENCE:", r"ODEBUG:", r"refcount_t:", r"list_(add|del) corruption",
     r"unable to handle", r"general protection fault", r"invalid opcode", r"double fault", r"stack guard page",
     r"possible (circular|recursive) locking", r"inconsistent .*(lock state|usage)", r"suspicious RCU usage",
     r"DEBUG_LOCKS_WARN_ON", r"INFO: trying to register non-static key", r"bad unlock balance",
     r"sleeping function called", r"scheduling while atomic", r"Bad page",
     r"stalls? on (CPU|tasks)", r"detected .*stall", r"rcu.*starved", r"rcu_tasks.*jiffies old",
-    r"soft lockup", r"hard LOCKUP", r"blocked for more than", r"kmemleak: [1-9]\d* new suspected",
-    r"Freezing .* failed",
+    r"soft lockup", r"hard LOCKUP", r"blocked .*for more than", r"kmemleak: [1-9]\d* new suspected",
+    r"Freezing .* failed", r"Error taking CPU", r"huh, entered softirq", r"kprobes: cannot complete", r"printk messages dropped",
     # In a program: a probe of ours may have changed its registers, or left it a breakpoint.
-    r": segfault at ", r" trap \S.* ip:")))
-# The kernel prefixes its lines with the time (PRINTK_TIME); programs do not.
-KERNEL = re.compile(r"\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? (.*)")
+    r": segfault at ", r" trap \S.* ip:", r": unhandled signal ")))
+# The kernel prefixes its lines with the time (PRINTK_TIME), but for the line about those that are lost;
+# programs do not.
+KERNEL = re.compile(r"(?:\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? |(?=\*\* \d+ printk messages dropped))(.*)")
 FIRST, LAST = "[ cut here ]", "[ end trace "
 CONTEXT = 40        # lines of a splat that has no end mark
 
@@ -89,13 +90,18 @@ def splats(lines):
     return found
 
 
+def has_report(lines):
+    """True if these lines of a report are of another one, too."""
+    return any(SPLAT.search(line) and "all trace:" not in line.lower() for line in lines)
+
+
 def is_expected(block, wanted, repeated):
     """True if the block is an expected warning, which it removes from wanted."""
     if FIRST not in block[0] or LAST not in block[-1]:
         return False
     warning = next((i for i, line in enumerate(block) if line.startswith("WARNING:")), 0)
     # Another CPU may have reported in its midst.
-    if any(SPLAT.search(line) and "Call Trace:" not in line for line in block[1:warning] + block[warning + 1:]):
+    if has_report(block[1:warning] + block[warning + 1:]):
         return False
     head = "\n".join(block[:warning + 1])
     for regex in wanted:
@@ -116,7 +122,7 @@ def judge(console, expectations, objects):
     if races:
         ours = functions(objects, OURS)
         library = functions(objects, LIBRARY) - ours
-        others = [race for race in races if not racing_functions(race, library) & ours]
+        others = [race for race in races if not racing_functions(race, library) & ours and not has_report(race[1:])]
         blocks = [block for block in blocks if block not in others]
         notes.append(f"kcsan: {len(races) - len(others)} data races in our files, {len(others)} in others")
         titles = Counter(race[0][len(RACE):] for race in others)
