@@ -6,8 +6,9 @@
 workload() {
 	dir=$(mktemp -d)
 	for part in processes files pipes sockets modules mounts keys reads; do
-		# As a part of a condition, set -e would have no effect.
-		(set -ex; cd "$dir"; "run_$part") >"$output.log" 2>&1
+		# A shell of its own: callers use this in conditions, where set -e has no effect.
+		tracing=$tracing sh -exc '. ./workload.sh; cd "$1"; "run_$2"' \
+			sh "$dir" "$part" >"$output.log" 2>&1
 		part_status=$?
 		[ $part_status = 0 ] || { tail -n 8 "$output.log"; break; }
 	done
@@ -61,9 +62,12 @@ run_pipes() {
 
 run_sockets() {
 	[ -e /proc/net ] || return 0	# a kernel without a network
+	for tool in ifconfig nc httpd wget ping; do
+		command -v $tool || return 0
+	done
 	ifconfig lo 127.0.0.1 up
 	seq 1 3000 >file
-	nc -l -p 4711 <file >got &
+	timeout 60 nc -l -p 4711 <file >got &
 	for i in 1 2 3 4 5 6 7 8 9 10; do
 		! nc -w 5 127.0.0.1 4711 <file >seen || break
 		sleep 0.1
