@@ -92,7 +92,7 @@ def splats(lines):
 
 def has_report(lines):
     """True if these lines of a report are of another one, too."""
-    return any(SPLAT.search(line) and "all trace:" not in line.lower() for line in lines)
+    return any(SPLAT.search(line) and not re.search("Call [Tt]race:", line) for line in lines)
 
 
 def is_expected(block, wanted, repeated):
