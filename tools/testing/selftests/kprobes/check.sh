@@ -288,7 +288,12 @@ x86_64|i?86)
 esac
 check "one with __kprobes is refused" is_refused kprobe_busy_begin EINVAL \
 	"blacklisted: __kprobes"
-check "an instruction that others use is refused, and they are named" users_are_named
+name="an instruction that others use is refused, and they are named"
+if has_config KASAN; then
+	skip "too slow with KASAN" "$name"
+else
+	check "$name" users_are_named
+fi
 load_sample
 place=$sample:$(sample_thread_function)
 check "a function of a module" answers "$place" result 0 hit $entry_kind
