@@ -17,20 +17,6 @@ field() {	# NAME: of the last answer
 	sed -n "s/^$1: //p" "$output.check"
 }
 
-# Ask about one of many places: without a process.
-ask_about() {	# PLACE: sets the variables result and reason
-	result='' reason=''
-	{
-		echo "$1" >&3
-		while IFS= read -r line; do
-			case $line in
-			result:*) result=${line#*: } ;;
-			reason:*) reason=${line#*: } ;;
-			esac
-		done <&3
-	} 3<>$kprobes/check
-}
-
 answers() {	# [TYPE ]PLACE [FIELD VALUE]...: an empty value for no such field
 	ask "$1" || return
 	cat "$output.check"
@@ -51,8 +37,8 @@ find_insns() {
 	insns=
 	others=
 	for offset in $(seq 5 64); do
-		ask_about "$rmdir+$offset"
-		case $result in
+		ask "$rmdir+$offset"
+		case $(field result) in
 		0) insns="$insns $offset" ;;
 		-EILSEQ) others="$others $offset" ;;
 		esac
@@ -139,10 +125,9 @@ jumps_are_as_told() {
 # The first instruction after the one that ftrace may patch.
 is_hit_inside() {	# FUNCTION
 	for offset in $(seq 5 20); do
-		ask_about "$1+$offset"
-		[ "$result" != 0 ] || break
+		ask "$1+$offset" || return
+		[ "$(field result)" != 0 ] || break
 	done
-	ask "$1+$offset"
 	cat "$output.check"
 	case $(field hit) in
 	jump|breakpoint) ;;
@@ -153,9 +138,9 @@ is_hit_inside() {	# FUNCTION
 # Others patch an instruction near the start of the function, or find it by its address.
 user_is_named() {	# FUNCTION USER
 	for offset in $(seq 5 300); do
-		ask_about "$1+$offset"
-		case $reason in
-		"$2"*) echo "$1+$offset: $reason"; return ;;
+		ask "$1+$offset" || return
+		case $(field reason) in
+		"$2"*) cat "$output.check"; return ;;
 		esac
 	done
 	echo "$2: nowhere at the start of $1"
