@@ -29,7 +29,8 @@ SPLAT = re.compile("|".join((
     r"sleeping function called", r"scheduling while atomic", r"Bad page",
     r"stalls? on (CPU|tasks)", r"detected .*stall", r"rcu.*starved", r"rcu_tasks.*jiffies old",
     r"soft lockup", r"hard LOCKUP", r"blocked .*for more than", r"kmemleak: [1-9]\d* new suspected",
-    r"Freezing .* failed", r"Error taking CPU", r"huh, entered softirq", r"kprobes: cannot complete", r"printk messages dropped",
+    r"Freezing .* failed", r"Error taking CPU", r"huh, entered softirq", r"NOHZ tick-stop error", r"kprobes: cannot complete",
+    r"printk messages dropped",
     # In a program: a probe of ours may have changed its registers, or left it a breakpoint.
     r": segfault at ", r" trap \S.* ip:", r": unhandled signal ")))
 # The kernel prefixes its lines with the time (PRINTK_TIME), but for the line about those that are lost;
