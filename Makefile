@@ -165,16 +165,16 @@ smp: build
 	@$(TORTURE) --smp 4 --name smp-4 smp
 
 SHARE ?= 1
+SWEEP = dev/kernel/boot --initrd initramfs-share.cpio --usual 6000 --memory 2G --show
 
 sweep: PACKAGES = --kexec
 sweep: build
 	@SHARE=$(SHARE) dev/kernel/initramfs guest
 ifneq ($(ROUNDS),kexec)
-	@dev/kernel/boot --usual 6000 --silence 2400 --memory 2G --show --name sweep$(ROUNDS:%=-%) \
-		$(ROUNDS:%=--append kp.rounds=%) sweep
+	@$(SWEEP) --silence 2400 --name sweep$(ROUNDS:%=-%) $(ROUNDS:%=--append kp.rounds=%) sweep
 endif
 ifeq ($(ROUNDS:kexec=),)
-	@dev/kernel/boot --usual 6000 --memory 2G --show kexec
+	@$(SWEEP) kexec
 endif
 
 copies: build
