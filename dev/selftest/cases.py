@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the selftests in Python share. Importing it answers --help, with the selftest's docstring."""
 import io
+import os
 import re
 import sys
 import tempfile
@@ -28,12 +29,18 @@ def write(name, text):
 
 
 def said(function, *arguments):
-    """(what it returns, its exit status, or why it refuses; what it says)"""
-    with redirect_stdout(io.StringIO()) as output, redirect_stderr(output):
+    """(what it returns, its exit status, or why it refuses; what it says). What its commands print is lost: it may
+    look like KTAP."""
+    ours = os.dup(1)
+    with open(os.devnull, "w") as nowhere, redirect_stdout(io.StringIO()) as output, redirect_stderr(output):
+        os.dup2(nowhere.fileno(), 1)
         try:
             result = function(*arguments)
         except (SystemExit, Refusal) as end:
             result = getattr(end, "code", str(end))
+        finally:
+            os.dup2(ours, 1)
+            os.close(ours)
     return result, output.getvalue()
 
 
