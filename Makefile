@@ -164,12 +164,11 @@ smp: build
 	@$(TORTURE) --smp 2 --name smp-2 smp
 	@$(TORTURE) --smp 4 --name smp-4 smp
 
-SHARE ?= 1
 SWEEP = dev/kernel/boot --initrd initramfs-share.cpio --usual 6000 --memory 2G --show
 
 sweep: PACKAGES = --kexec
 sweep: build
-	@SHARE=$(SHARE) dev/kernel/initramfs guest
+	@SHARE=$(or $(SHARE),1) dev/kernel/initramfs guest
 ifneq ($(ROUNDS),kexec)
 	@$(SWEEP) --silence 2400 --name sweep$(ROUNDS:%=-%) $(ROUNDS:%=--append kp.rounds=%) sweep
 endif
