@@ -103,20 +103,19 @@ static void return_handler_cannot_change_probes(struct kunit *test)
 	EXPECT_CALL(test, OTHER_TARGET, "scuUS");
 }
 
-/* To be used as on_return. */
+/* To be used as on_return. Take the interrupt, unless interrupts are off: @p->data says so. */
 void kpt_interrupt_return_handler(struct test_kretprobe *p, struct kretprobe_instance *ri,
 				  struct pt_regs *regs)
-{
-	kpt_wait_for_interrupt();
-}
-
-/* Take the interrupt, unless interrupts are off: @p->data says so. */
-static int interrupt_entry_handler(struct test_kretprobe *p, struct kretprobe_instance *ri,
-				   struct pt_regs *regs)
 {
 	p->data = irqs_disabled();
 	if (!p->data)
 		kpt_wait_for_interrupt();
+}
+
+static int interrupt_entry_handler(struct test_kretprobe *p, struct kretprobe_instance *ri,
+				   struct pt_regs *regs)
+{
+	kpt_interrupt_return_handler(p, ri, regs);
 	return 0;
 }
 
