@@ -43,13 +43,13 @@ find_callees() {	# [BUT]: not this one
 
 # With those that trace all functions it would take minutes.
 probe_callees() {	# TRACER
+	[ -e /sys/module/kprobe_scale ] || return 0
 	case $1 in
 	function*) return ;;
-	# They read their clock again if a breakpoint came in between: with one there they never end.
-	osnoise|timerlat) but=trace_clock_local ;;
-	*) but= ;;
-	esac
-	! [ -e /sys/module/kprobe_scale ] || { find_callees $but && measure kprobe_scale attach "$targets"; }
+	# They read their clock again if a breakpoint came meanwhile: one there would be for ever.
+	osnoise|timerlat) find_callees trace_clock_local ;;
+	*) find_callees ;;
+	esac && measure kprobe_scale attach "$targets"
 }
 
 turn_on() {	# TRACER
