@@ -92,7 +92,7 @@ void kpt_expect_interrupted_call(struct kunit *test, const struct place *place,
 	kpt_clear_journal();
 	KUNIT_EXPECT_EQ(test, kpt_call(place), place->result);
 	if (kpt_test_probe('a')->data)
-		kunit_skip(test, "handlers run with interrupts off");
+		SKIP_REST(test, "handlers run with interrupts off");
 	kpt_expect_interrupt(test);
 	KUNIT_EXPECT_STREQ(test, kpt_journal, events);
 }

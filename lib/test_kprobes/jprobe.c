@@ -456,7 +456,7 @@ static void handler_is_interrupted_by_a_jprobe(struct kunit *test)
 	kpt_clear_journal();
 	KUNIT_EXPECT_EQ(test, kpt_call(TRACED), TRACED->result);
 	if (!interrupted)
-		kunit_skip(test, "handlers run with interrupts off");
+		SKIP_REST(test, "handlers run with interrupts off");
 	kpt_expect_interrupt(test);
 	KUNIT_EXPECT_STREQ(test, kpt_journal, HITS_NEST ? "wj+" : "w+");
 	KUNIT_EXPECT_EQ(test, w->kp.nmissed, 0);

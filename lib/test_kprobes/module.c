@@ -130,7 +130,7 @@ static void init_text_is_probed_until_it_is_freed(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, probe_of_init_text.error, 0);
 	KUNIT_EXPECT_EQ(test, probe_of_init_text.hits, 1);
 	if (!kpt_is_linked(early))
-		kunit_skip(test, "only when the module has just been loaded");
+		SKIP_REST(test, "only when the module has just been loaded");
 
 	KUNIT_EXPECT_TRUE(test, kprobe_gone(early));
 	KUNIT_EXPECT_TRUE(test, kprobe_disabled(early));
@@ -161,7 +161,7 @@ static void probe_of_a_coming_module_is_optimized(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, probe_of_early_place.error, 0);
 	if (!kpt_is_linked(early))
-		kunit_skip(test, "only when the module has just been loaded");
+		SKIP_REST(test, "only when the module has just been loaded");
 	KUNIT_EXPECT_EQ(test, early_place_had_jump,
 			IS_ENABLED(CONFIG_OPTPROBES) && IS_ENABLED(CONFIG_X86));
 	EXPECT_CALL(test, &early_place, "");

@@ -69,6 +69,13 @@ int kpt_start_suite(struct kunit_suite *suite);
 int kpt_start_test(struct kunit *test);
 void kpt_end_test(struct kunit *test);
 
+/* The rest of a test is not for this kernel. Unlike kunit_skip() it hides no failure of before. */
+#define SKIP_REST(test, reason)					\
+do {								\
+	KUNIT_ASSERT_EQ(test, (test)->status, KUNIT_SUCCESS);	\
+	kunit_skip(test, reason);				\
+} while (0)
+
 /* A call of @place returns what it should, and @events are written to the journal. */
 #define EXPECT_CALL(test, place, events)	\
 	kpt_expect_call(test, place, events, __LINE__)

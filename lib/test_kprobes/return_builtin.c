@@ -15,6 +15,7 @@
 
 #include "hosts.h"
 #include "interrupt.h"
+#include "return_nesting.h"
 #include "return_probes.h"
 #include "sleepers.h"
 
@@ -61,9 +62,7 @@ static void expect_same_hit_after_interrupt(struct test_kretprobe *p,
 {
 	struct kprobe *running = kprobe_running();
 
-	p->data = irqs_disabled();
-	if (!p->data)
-		kpt_wait_for_interrupt();
+	kpt_interrupt_handler(p, ri, regs);
 	if (!running || kprobe_running() != running)
 		kpt_note('!');
 }
@@ -90,7 +89,7 @@ static void dead_task_is_flushed_in_a_hit(struct kunit *test)
 	EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, "sS");
 	if (kpt_test_kretprobe('s')->data) {
 		kprobe_flush_task(dead_task);
-		kunit_skip(test, "return handlers run with interrupts off");
+		SKIP_REST(test, "return handlers run with interrupts off");
 	}
 	kpt_expect_interrupt(test);
 	unregister_kretprobe(s);
@@ -134,7 +133,7 @@ static void killed_handler_loses_no_instance(struct kunit *test)
 	kpt_test_kretprobe('r')->on_return = NULL;
 	kpt_tester = current;
 	if (kpt_test_kretprobe('r')->data)
-		kunit_skip(test, "return handlers run with interrupts off");
+		SKIP_REST(test, "return handlers run with interrupts off");
 
 	/* They are recycled after a grace period. */
 	do {

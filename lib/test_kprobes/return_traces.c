@@ -58,16 +58,16 @@ static void traces_of_interrupts_show_real_callers(struct kunit *test)
 	kprobes_test_walk(host, kpt_trace_inside, &kpt_unprobed_trace);
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('r', host->symbol));
 	ASSERT_RETURN_PROBED(test, kpt_return_probe('s', host->symbol));
-	kpt_test_kretprobe('r')->on_return = kpt_interrupt_return_handler;
-	KUNIT_EXPECT_EQ(test, kprobes_test_walk(host, kpt_be_interrupted_inside, NULL), VISITED);
-	if (!kpt_test_kretprobe('r')->data) {
-		kpt_expect_interrupt(test);
-		kpt_expect_callers(test, &kpt_probed_trace, "in an interrupt of a handler");
-	}
-	kpt_test_kretprobe('r')->on_return = NULL;
 	KUNIT_EXPECT_EQ(test, kprobes_test_walk(host, kpt_be_interrupted_inside, NULL), VISITED);
 	kpt_expect_interrupt(test);
 	kpt_expect_callers(test, &kpt_probed_trace, "in an interrupt");
+
+	kpt_test_kretprobe('r')->on_return = kpt_interrupt_handler;
+	KUNIT_EXPECT_EQ(test, kprobes_test_walk(host, kpt_be_interrupted_inside, NULL), VISITED);
+	if (kpt_test_kretprobe('r')->data)
+		SKIP_REST(test, "return handlers run with interrupts off");
+	kpt_expect_interrupt(test);
+	kpt_expect_callers(test, &kpt_probed_trace, "in an interrupt of a handler");
 }
 
 #ifdef CONFIG_SMP
