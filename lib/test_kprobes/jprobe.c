@@ -455,6 +455,7 @@ static void handler_is_interrupted_by_a_jprobe(struct kunit *test)
 	ASSERT_JPROBED(test, j);
 	kpt_clear_journal();
 	KUNIT_EXPECT_EQ(test, kpt_call(TRACED), TRACED->result);
+	KUNIT_ASSERT_EQ(test, kpt_journal[0], 'w');
 	if (!interrupted)
 		SKIP_REST(test, "handlers run with interrupts off");
 	kpt_expect_interrupt(test);

@@ -39,7 +39,7 @@ void kpt_assert_optimized(struct kunit *test, const struct kprobe *kp, int line)
 	if (kpt_becomes_optimized(kp))
 		return;
 	if (!IS_ENABLED(CONFIG_X86))
-		kunit_skip(test, "%pS is not optimized", kp->addr);
+		SKIP_REST(test, "%pS is not optimized", kp->addr);
 	KUNIT_FAIL_AND_ABORT(test, "%pS is not optimized at line %d: %d", kp->addr, line,
 			     why_no_jump(kp));
 }

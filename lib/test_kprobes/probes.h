@@ -69,11 +69,11 @@ int kpt_start_suite(struct kunit_suite *suite);
 int kpt_start_test(struct kunit *test);
 void kpt_end_test(struct kunit *test);
 
-/* The rest of a test is not for this kernel. Unlike kunit_skip() it hides no failure of before. */
-#define SKIP_REST(test, reason)					\
+/* Skip the rest of a test. Unlike kunit_skip(), it hides no earlier failure. */
+#define SKIP_REST(test, fmt, ...)				\
 do {								\
 	KUNIT_ASSERT_EQ(test, (test)->status, KUNIT_SUCCESS);	\
-	kunit_skip(test, reason);				\
+	kunit_skip(test, fmt, ##__VA_ARGS__);			\
 } while (0)
 
 /* A call of @place returns what it should, and @events are written to the journal. */

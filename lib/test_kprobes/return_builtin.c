@@ -62,7 +62,7 @@ static void expect_same_hit_after_interrupt(struct test_kretprobe *p,
 {
 	struct kprobe *running = kprobe_running();
 
-	kpt_interrupt_handler(p, ri, regs);
+	kpt_return_wait_for_interrupt(p, ri, regs);
 	if (!running || kprobe_running() != running)
 		kpt_note('!');
 }
@@ -106,7 +106,7 @@ static int visit_as_victim(void *host)
 }
 
 static void die_in_handler(struct test_kretprobe *p, struct kretprobe_instance *ri,
-			   struct pt_regs *regs)
+				   struct pt_regs *regs)
 {
 	p->data = irqs_disabled();
 	if (!p->data)

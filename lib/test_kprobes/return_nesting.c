@@ -103,9 +103,9 @@ static void return_handler_cannot_change_probes(struct kunit *test)
 	EXPECT_CALL(test, OTHER_TARGET, "scuUS");
 }
 
-/* An on_return. Take the interrupt, unless interrupts are off: @p->data says so. */
-void kpt_interrupt_handler(struct test_kretprobe *p, struct kretprobe_instance *ri,
-			   struct pt_regs *regs)
+/* For on_return. Take the interrupt, unless interrupts are off: @p->data says so. */
+void kpt_return_wait_for_interrupt(struct test_kretprobe *p, struct kretprobe_instance *ri,
+				   struct pt_regs *regs)
 {
 	p->data = irqs_disabled();
 	if (!p->data)
@@ -115,7 +115,7 @@ void kpt_interrupt_handler(struct test_kretprobe *p, struct kretprobe_instance *
 static int interrupt_entry_handler(struct test_kretprobe *p, struct kretprobe_instance *ri,
 				   struct pt_regs *regs)
 {
-	kpt_interrupt_handler(p, ri, regs);
+	kpt_return_wait_for_interrupt(p, ri, regs);
 	return 0;
 }
 
@@ -138,7 +138,7 @@ static void return_handler_is_interrupted(struct kunit *test)
 	ASSERT_RETURN_PROBED(test, s);
 	ASSERT_RETURN_PROBED(test, t);
 
-	kpt_test_kretprobe('r')->on_return = kpt_interrupt_handler;
+	kpt_test_kretprobe('r')->on_return = kpt_return_wait_for_interrupt;
 	EXPECT_VISIT(test, host, kpt_do_nothing_inside, NULL, "rRsS");
 	kpt_expect_interrupt(test);
 	KUNIT_EXPECT_EQ(test, kpt_test_kretprobe('s')->value, (unsigned long)TARGET->result);

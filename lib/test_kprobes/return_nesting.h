@@ -5,8 +5,8 @@
 
 #include "return_probes.h"
 
-void kpt_interrupt_handler(struct test_kretprobe *p, struct kretprobe_instance *ri,
-			   struct pt_regs *regs);
+void kpt_return_wait_for_interrupt(struct test_kretprobe *p, struct kretprobe_instance *ri,
+				   struct pt_regs *regs);
 int kpt_be_interrupted_inside(void *unused);
 
 #endif /* _TEST_KPROBES_RETURN_NESTING_H */

@@ -48,7 +48,7 @@ static void expect_no_insn_after_first_byte(struct kunit *test, const struct sni
 static void assert_jump(struct kunit *test, const struct snippet *snippet, const struct kprobe *kp)
 {
 	if (boot_cpu_has(X86_FEATURE_RETPOLINE_LFENCE) && !strcmp(snippet->name, "call_reg_last"))
-		kunit_skip(test, "LFENCE retpolines keep their places");
+		SKIP_REST(test, "LFENCE retpolines keep their places");
 	ASSERT_OPTIMIZED(test, kp);
 }
 

@@ -228,7 +228,7 @@ static void return_handler_runs_without_ac(struct kunit *test)
 	ASSERT_RETURN_PROBED(test, s);
 	EXPECT_CALL(test, &with_ac, "srRS");
 	if (!boot_cpu_has(X86_FEATURE_SMAP))
-		kunit_skip(test, "without SMAP, AC does not matter");
+		SKIP_REST(test, "without SMAP, AC does not matter");
 	KUNIT_EXPECT_EQ(test, p->data & X86_EFLAGS_AC, 0);
 }
 
