@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the checks share: where all is, load a program of dev/, run others, print results as KTAP."""
 import fcntl
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tree"))
 from overlay import BASE, BUILD, DEFAULT, REPO, argument_parser, entries
+
+CPUS = len(os.sched_getaffinity(0))     # that this program may use
 
 # A line of a list; optional: it need not match anything.
 Rule = namedtuple("Rule", "where optional regex reason")
