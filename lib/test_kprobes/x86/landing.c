@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Indirect calls of probed functions: with IBT, the CPU must find ENDBR there, and only there. */
 #include <linux/module.h>
+#include <linux/objtool.h>
 #include <linux/string.h>
 
 #include <asm/cpufeature.h>
@@ -120,21 +121,34 @@ static int keep_third_argument(struct test_probe *p, struct pt_regs *regs)
 	return 0;
 }
 
-/* The kernel warns that there is no ENDBR at @code, if the CPU looks for it. */
+/* The kernel has warned that there is no ENDBR at @code, if the CPU looks for it. */
+static void expect_warning(struct kunit *test, unsigned long code)
+{
+	KUNIT_EXPECT_EQ(test, kpt_test_probe('b')->data,
+			cpu_feature_enabled(X86_FEATURE_IBT) ? code : 0);
+	kpt_test_probe('b')->data = 0;
+}
+
 static void expect_no_landing(struct kunit *test, unsigned long code)
 {
-	struct test_probe *warning = kpt_test_probe('b');
-
-	warning->data = 0;
 	call_indirectly(KIND_JUMP, code);
-	KUNIT_EXPECT_EQ(test, warning->data, cpu_feature_enabled(X86_FEATURE_IBT) ? code : 0);
+	expect_warning(test, code);
 }
+
+/* Returns by an indirect jump, with the address in cx. */
+void kprobes_test_jumping_back(void);
+
+KPT_ASM_FUNCTION(kprobes_test_jumping_back,
+		 "pop %" _ASM_CX "\n"
+		 INDIRECT "jmp *%" _ASM_CX);
+STACK_FRAME_NON_STANDARD(kprobes_test_jumping_back);
 
 /* Neither in a function, nor in what probes make: that is for hits alone. */
 static void indirect_call_finds_no_landing_pad_inside(struct kunit *test)
 {
 	const struct matrix_code *boost = &kprobes_test_matrix[KIND_BOOST][SHAPE_WORK];
 	const struct matrix_code *jump = &kprobes_test_matrix[KIND_JUMP][SHAPE_WORK];
+	unsigned long back = kpt_address(kprobes_test_jumping_back);
 	struct kprobe *kp;
 
 	if (cpu_feature_enabled(X86_FEATURE_IBT) && !ibt_warns)
@@ -151,6 +165,10 @@ static void indirect_call_finds_no_landing_pad_inside(struct kunit *test)
 	wait_for_kprobe_optimizer();
 	if (kprobe_optimized(kp))
 		expect_no_landing(test, (unsigned long)kpt_detour_of(kp));
+
+	KUNIT_ASSERT_EQ(test, register_user(RETURN_PROBE, (void *)back, &kp), 0);
+	call_indirectly(KIND_JUMP, back);
+	expect_warning(test, kpt_state.cx);
 }
 
 static const void *kind_gen_params(struct kunit *test, const void *prev, char *desc)
