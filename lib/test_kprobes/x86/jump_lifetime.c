@@ -185,6 +185,17 @@ static void begin_reading(struct kunit *test)
 	usleep_range(1000, 2000);
 }
 
+/* Start the reader; return when it has hit the probe, and is in the slot or detour. */
+static void begin_probed_reading(struct kunit *test)
+{
+	unsigned long end = jiffies + PATIENCE;
+
+	begin_reading(test);
+	while (!atomic_read(&kpt_counting[0].hits) && time_before(jiffies, end))
+		usleep_range(1000, 2000);
+	usleep_range(1000, 2000);
+}
+
 /* If the jump were there before the reader has left, it would run the jump's last bytes. */
 static void expect_jump_after_reader(struct kunit *test, struct kprobe *a)
 {
@@ -246,9 +257,7 @@ static void jump_waits_for_task_in_slot(struct kunit *test)
 	struct kprobe *a, *b;
 
 	probe_with_slot(test, &a, &b);
-	begin_reading(test);
-	while (!atomic_read(&kpt_counting[0].hits))
-		usleep_range(1000, 2000);
+	begin_probed_reading(test);
 	unregister_kprobe(b);
 	expect_jump_after_reader(test, a);
 }
@@ -276,17 +285,6 @@ static void expect_undisturbed_reader(struct kunit *test)
 		SKIP_REST(test, "the reader has left too early");
 	}
 	expect_reader_leaves(test);
-}
-
-/* Start the reader; return when it has hit the probe, and is in the slot or detour. */
-static void begin_probed_reading(struct kunit *test)
-{
-	unsigned long end = jiffies + PATIENCE;
-
-	begin_reading(test);
-	while (!atomic_read(&kpt_counting[0].hits) && time_before(jiffies, end))
-		usleep_range(1000, 2000);
-	usleep_range(1000, 2000);
 }
 
 static void slot_is_kept_while_task_is_in_it(struct kunit *test)
@@ -379,9 +377,7 @@ static void task_is_kept_out_of_text_to_be_displaced(struct kunit *test)
 	ASSERT_REGISTERED(test, a);
 	msleep(300);
 	KUNIT_ASSERT_FALSE(test, kprobe_optimized(a));
-	begin_reading(test);
-	while (!atomic_read(&kpt_counting[0].hits))
-		usleep_range(1000, 2000);
+	begin_probed_reading(test);
 	WRITE_ONCE(kpt_load.stop, true);
 	ASSERT_OPTIMIZED(test, a);
 	expect_reader_leaves(test);
