@@ -24,12 +24,13 @@ start() {	# TOOL [ARGUMENT...]
 	sleep 3
 }
 
-# Python ignores an interrupt in a callback. timeout passes them on.
+# Python ignores an interrupt in a callback, so it may take a second one; but one that comes while a
+# tool handles the first ends it without its output. timeout passes them on.
 stop() {
 	sleep 2
 	until has_ended; do
 		kill -INT $tool_pid
-		within 5 has_ended
+		within 60 has_ended
 	done
 	wait $tool_pid
 }

@@ -71,14 +71,16 @@ check "bpftrace: calls are counted" said "^@calls: 3$"
 check "bpftrace: returns are counted, by value" said "^@returns\[-39\]: 3$"
 check "bpftrace: the time of each call" is "$(timed_calls)" 3
 
-trace 200 'kprobe:vfs_rmdir { @first = count(); } kprobe:vfs_rmdir { @second = count(); }
-	kretprobe:vfs_rmdir { @third = count(); }' -c "$call"
+trace 200 '
+	kprobe:vfs_rmdir /comm == "rmdir"/ { @first = count(); }
+	kprobe:vfs_rmdir /comm == "rmdir"/ { @second = count(); }
+	kretprobe:vfs_rmdir /comm == "rmdir"/ { @third = count(); }' -c "$call"
 check "bpftrace: three probes at a function" \
 	is "$(grep -cE '^@(first|second|third): 1$' "$said")" 3
 
 bpftrace -l 'kprobe:vfs_*' >"$said" 2>&1
 check "bpftrace: functions are listed" said "^kprobe:vfs_rmdir$"
-trace 200 'kprobe:vfs_* { @[func] = count(); }' -c "$call"
+trace 200 'kprobe:vfs_* /comm == "rmdir"/ { @[func] = count(); }' -c "$call"
 check "bpftrace: a wildcard" said "^@\[vfs_rmdir\]: 1$"
 check "bpftrace: there is no such function" fails no_such_function
 check "bpftrace: a blacklisted function is refused" fails "$(traced_and_blacklisted)"
@@ -94,7 +96,7 @@ attach() {	# NUMBER
 				printf "kprobe:%s,\n", $1
 				if (++found == n) exit
 			}' $kprobes/blacklist /proc/kallsyms $tracing/available_filter_functions
-		echo 'kprobe:vfs_rmdir { @[func] = count(); }'
+		echo 'kprobe:vfs_rmdir /comm == "rmdir"/ { @[func] = count(); }'
 	} >"$output.bt"
 	BPFTRACE_MAX_PROBES=10000 BPFTRACE_MAX_BPF_PROGS=10000 timeout 1500 bpftrace \
 		--no-feature kprobe_multi -c "$call" "$output.bt" >"$said" 2>&1
