@@ -106,7 +106,7 @@ static int visit_as_victim(void *host)
 }
 
 static void die_in_handler(struct test_kretprobe *p, struct kretprobe_instance *ri,
-				   struct pt_regs *regs)
+			   struct pt_regs *regs)
 {
 	p->data = irqs_disabled();
 	if (!p->data)

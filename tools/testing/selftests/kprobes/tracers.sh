@@ -46,7 +46,7 @@ probe_callees() {	# TRACER
 	[ -e /sys/module/kprobe_scale ] || return 0
 	case $1 in
 	function*) return ;;
-	# They read the clock again if a breakpoint came meanwhile: one in it has them loop for ever.
+	# They read the clock again if a breakpoint came meanwhile: with one in it they never end.
 	osnoise|timerlat) find_callees trace_clock_local ;;
 	*) find_callees ;;
 	esac && measure kprobe_scale attach "$targets"
