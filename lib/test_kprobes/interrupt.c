@@ -76,12 +76,20 @@ void kpt_register_for_interrupt(struct kunit *test)
 	ASSERT_REGISTERED(test, d);
 }
 
-/* Take the interrupt, unless interrupts are off: @p->data says so. */
+/* Take the interrupt, unless interrupts are off. Returns true if they are off. */
+bool kpt_wait_unless_irqs_off(void)
+{
+	bool off = irqs_disabled();
+
+	if (!off)
+		kpt_wait_for_interrupt();
+	return off;
+}
+
+/* For @act. Sets @p->data if interrupts are off. */
 int kpt_act_wait_for_interrupt(struct test_probe *p, struct pt_regs *regs)
 {
-	p->data = irqs_disabled();
-	if (!p->data)
-		kpt_wait_for_interrupt();
+	p->data = kpt_wait_unless_irqs_off();
 	return 0;
 }
 

@@ -15,6 +15,7 @@ enum hrtimer_restart kpt_interrupt(struct hrtimer *timer);
 void kpt_prepare_interrupt(enum hrtimer_restart (*function)(struct hrtimer *timer));
 void kpt_register_for_interrupt(struct kunit *test);
 void kpt_wait_for_interrupt(void);
+bool kpt_wait_unless_irqs_off(void);
 void kpt_expect_interrupt(struct kunit *test);
 void kpt_expect_interrupted_call(struct kunit *test, const struct place *place,
 				 const char *events);

@@ -103,13 +103,11 @@ static void return_handler_cannot_change_probes(struct kunit *test)
 	EXPECT_CALL(test, OTHER_TARGET, "scuUS");
 }
 
-/* For on_return. Take the interrupt, unless interrupts are off: @p->data says so. */
+/* For on_return. Sets @p->data if interrupts are off. */
 void kpt_return_wait_for_interrupt(struct test_kretprobe *p, struct kretprobe_instance *ri,
 				   struct pt_regs *regs)
 {
-	p->data = irqs_disabled();
-	if (!p->data)
-		kpt_wait_for_interrupt();
+	p->data = kpt_wait_unless_irqs_off();
 }
 
 static int interrupt_entry_handler(struct test_kretprobe *p, struct kretprobe_instance *ri,

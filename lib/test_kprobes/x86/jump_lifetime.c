@@ -193,6 +193,7 @@ static void begin_probed_reading(struct kunit *test)
 	begin_reading(test);
 	while (!atomic_read(&kpt_counting[0].hits) && time_before(jiffies, end))
 		usleep_range(1000, 2000);
+	KUNIT_ASSERT_GT(test, atomic_read(&kpt_counting[0].hits), 0);
 	usleep_range(1000, 2000);
 }
 

@@ -124,8 +124,9 @@ static int keep_third_argument(struct test_probe *p, struct pt_regs *regs)
 /* The kernel has warned that there is no ENDBR at @code, if the CPU looks for it. */
 static void expect_warning(struct kunit *test, unsigned long code)
 {
-	KUNIT_EXPECT_EQ(test, kpt_test_probe('b')->data,
-			cpu_feature_enabled(X86_FEATURE_IBT) ? code : 0);
+	unsigned long expected = cpu_feature_enabled(X86_FEATURE_IBT) ? code : 0;
+
+	KUNIT_EXPECT_EQ(test, kpt_test_probe('b')->data, expected);
 	kpt_test_probe('b')->data = 0;
 }
 
@@ -149,6 +150,8 @@ static void indirect_call_finds_no_landing_pad_inside(struct kunit *test)
 	const struct matrix_code *boost = &kprobes_test_matrix[KIND_BOOST][SHAPE_WORK];
 	const struct matrix_code *jump = &kprobes_test_matrix[KIND_JUMP][SHAPE_WORK];
 	unsigned long back = kpt_address(kprobes_test_jumping_back);
+	/* 'b' is the warning. */
+	const char *journal = cpu_feature_enabled(X86_FEATURE_IBT) ? "rbR" : "rR";
 	struct kprobe *kp;
 
 	if (cpu_feature_enabled(X86_FEATURE_IBT) && !ibt_warns)
@@ -168,6 +171,7 @@ static void indirect_call_finds_no_landing_pad_inside(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, register_user(RETURN_PROBE, (void *)back, &kp), 0);
 	call_indirectly(KIND_JUMP, back);
+	KUNIT_EXPECT_STREQ(test, kpt_journal, journal);
 	expect_warning(test, kpt_state.cx);
 }
 
