@@ -40,9 +40,37 @@ padded=0
 [ "$(uname -m)" != x86_64 ] || padded=1
 compare_padding() {
 	function=$(cost_of_asking $rmdir+1) &&
-		padding=$(cost_of_asking __entry_text_end+0x80000) &&
-		echo "padding $((padding - function))"
+		after_entry=$(cost_of_asking __entry_text_end+0x80000) &&
+		echo "padding $((after_entry - function))"
 }
+
+# 1.15 times what it is, or less. Which instructions are probed follows from the kernel, and what
+# text_poke() costs is a part of registrations. Exceptions and jumps cost more on i386. Since 7.3,
+# an exception costs 13 instructions more on i386 than in 6.12.
+known=1
+jump=76 jump_post=153 jump_return=192
+trap=213 trap_post=310 trap_post_nop=295 trap_return=340
+[ "$(uname -m)" = x86_64 ] || jump=94 jump_post=190 jump_return=235
+case $(uname -m)/$(uname -r) in
+x86_64/6.12.*)
+	attach=82900000 attach_single=115000000 attach_functions=15800000
+	detach=1480000 detach_single=7580000 detach_functions=6310000
+	padding=3310000 ;;
+x86_64/7.3.*)
+	attach=96000000 attach_single=136000000 attach_functions=16100000
+	detach=1650000 detach_single=9500000 detach_functions=6500000
+	padding=3400000 ;;
+i?86/6.12.*)
+	trap=259 trap_post=376 trap_post_nop=361 trap_return=380
+	attach=78200000 attach_single=109000000 attach_functions=17300000
+	detach=1570000 detach_single=9390000 detach_functions=6830000 ;;
+i?86/7.3.*)
+	trap=272 trap_post=389 trap_post_nop=374 trap_return=393
+	attach=86700000 attach_single=119000000 attach_functions=17400000
+	detach=1730000 detach_single=14600000 detach_functions=6940000 ;;
+*)
+	known= ;;
+esac
 
 plan $((49 + padded))
 : >"$output.costs"
@@ -81,6 +109,7 @@ cost() {	# NAME: its value, or a huge number if it was not measured
 }
 
 check_at_most() {	# NAME LIMIT
+	[ "$known" ] || { skip "no limits for this kernel" "$1: $(cost "$1") instructions"; return; }
 	check "$1: at most $2 instructions: $(cost "$1")" [ "$(cost "$1")" -le "$2" ]
 }
 
@@ -107,31 +136,6 @@ check_little_growth() {	# NAME...
 	check "$*: mean growth with $others other probes at most 12: $((sum / $#))" \
 		[ $sum -le $((12 * $#)) ]
 }
-
-# 1.15 times what it is, or less. Which instructions are probed follows from the kernel, and what
-# text_poke() costs is a part of registrations. Exceptions and jumps cost more on i386, and an
-# exception of the kernel 13 more there since 7.3.
-jump=76 jump_post=153 jump_return=192
-trap=213 trap_post=310 trap_post_nop=295 trap_return=340
-[ "$(uname -m)" = x86_64 ] || jump=94 jump_post=190 jump_return=235
-case $(uname -m)/$(uname -r) in
-x86_64/6.*)
-	attach=82900000 attach_single=115000000 attach_functions=15800000
-	detach=1480000 detach_single=7580000 detach_functions=6310000
-	padding=3310000 ;;
-x86_64/*)
-	attach=96000000 attach_single=136000000 attach_functions=16100000
-	detach=1650000 detach_single=9500000 detach_functions=6500000
-	padding=3400000 ;;
-*/6.*)
-	trap=259 trap_post=376 trap_post_nop=361 trap_return=380
-	attach=78200000 attach_single=109000000 attach_functions=17300000
-	detach=1570000 detach_single=9390000 detach_functions=6830000 ;;
-*)
-	trap=272 trap_post=389 trap_post_nop=374 trap_return=393
-	attach=86700000 attach_single=119000000 attach_functions=17400000
-	detach=1730000 detach_single=14600000 detach_functions=6940000 ;;
-esac
 
 check_at_most breakpoint $trap
 check_at_most emulated $trap
