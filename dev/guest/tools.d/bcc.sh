@@ -18,14 +18,15 @@ has_begun() {
 }
 
 start() {	# TOOL [ARGUMENT...]
-	timeout -k 60 600 env --default-signal=INT "$@" >"$said" 2>&1 &
+	timeout --foreground -s KILL 600 env --default-signal=INT "$@" >"$said" 2>&1 &
 	tool_pid=$!
 	within 200 has_begun
 	sleep 3
 }
 
 # Python ignores an interrupt in a callback, so it may take a second one; but one that comes while a
-# tool handles the first ends it without its output. timeout passes them on.
+# tool handles the first ends it without its output. In the foreground, timeout passes each on to the
+# tool alone, not to its group as well. With -k, it would kill the tool so long after the first one.
 stop() {
 	sleep 2
 	until has_ended; do
