@@ -5,6 +5,7 @@
  */
 #include <linux/cpumask.h>
 #include <linux/limits.h>
+#include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/percpu.h>
 #include <linux/prandom.h>
@@ -56,6 +57,9 @@ static void fill(struct kprobe *p)
 	p->addr = NULL;
 	p->offset = 0;
 	p->flags |= KPROBE_FLAG_DISABLED;	/* so random handlers are not called */
+	/* The link is followed. With 32 bits, one of so many leads to registers of a device. */
+	if (!IS_ENABLED(CONFIG_64BIT))
+		p->list.next = (void *)((unsigned long)p->list.next % (unsigned long)high_memory);
 }
 
 /*
