@@ -32,11 +32,12 @@ is_refused() {	# [TYPE ]PLACE ERRNO REASON
 }
 
 # Each offset of the first bytes either has an instruction, or is inside of one. Others may
-# use an instruction.
+# use an instruction. With KASAN, each question takes a second.
 find_insns() {
-	insns=
-	others=
-	for offset in $(seq 5 64); do
+	last=64
+	! has_config KASAN || last=32
+	insns= others=
+	for offset in $(seq 5 $last); do
 		ask "$rmdir+$offset"
 		case $(field result) in
 		0) insns="$insns $offset" ;;
