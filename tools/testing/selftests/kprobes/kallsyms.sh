@@ -5,6 +5,7 @@
 . ./lib.sh
 . ./failslab.sh
 
+! is_base || skip_all "the kprobes of the base keep a page of slots"
 use_events
 
 has_page() {

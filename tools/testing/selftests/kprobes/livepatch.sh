@@ -8,6 +8,7 @@ patch=/sys/kernel/livepatch/livepatch_sample
 
 has_module livepatch-sample || skip_all "no module livepatch-sample"
 has_module kprobe_example || skip_all "no module kprobe_example"
+! is_base || skip_all "the kprobes of the base lose probes beside a livepatch"
 use_events
 on_exit 'modprobe -r kprobe_example 2>/dev/null'
 on_exit 'disable_patch 2>/dev/null'

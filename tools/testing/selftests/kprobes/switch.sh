@@ -92,7 +92,12 @@ check "events are disabled while probes are off" enable_all_events 0
 check "events are enabled while probes are off" enable_all_events 1
 check "no event is hit while probes are off" hits_of_two_calls_are 0
 switch_all_probes 1
-check "events that were enabled while probes were off are hit" hits_of_two_calls_are 2
+name="events that were enabled while probes were off are hit"
+if is_base; then
+	skip "the kprobes of the base forget them" "$name"
+else
+	check "$name" hits_of_two_calls_are 2
+fi
 switch_all_probes 0
 check "events are disabled again while probes are off" enable_all_events 0
 switch_all_probes 1
