@@ -49,7 +49,11 @@ static unsigned long any_long(void)
 	return value;
 }
 
-/* All bytes of a probe are random, its links included, except for what names the place. */
+/*
+ * All bytes of a probe are random, its links included, except for what names the place. A link is
+ * followed: with 32 bits, one of so many leads to registers of a device. Right after high_memory
+ * nothing is mapped.
+ */
 static void fill(struct kprobe *p)
 {
 	prandom_bytes_state(&rnd, p, sizeof(*p));
@@ -57,9 +61,8 @@ static void fill(struct kprobe *p)
 	p->addr = NULL;
 	p->offset = 0;
 	p->flags |= KPROBE_FLAG_DISABLED;	/* so random handlers are not called */
-	/* The link is followed. With 32 bits, one of so many leads to registers of a device. */
-	if (!IS_ENABLED(CONFIG_64BIT))
-		p->list.next = (void *)((unsigned long)p->list.next % (unsigned long)high_memory);
+	if (!IS_ENABLED(CONFIG_64BIT) && (void *)p->list.next >= high_memory)
+		p->list.next = high_memory + (unsigned long)p->list.next % PAGE_SIZE;
 }
 
 /*
