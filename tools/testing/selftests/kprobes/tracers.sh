@@ -12,7 +12,7 @@ find_rmdir
 
 use_events
 tracers=$(tr ' ' '\n' <$tracing/available_tracers |
-	grep -E '^(function|function_graph|osnoise|timerlat|.*off)$')
+	grep -E '^(function|function_graph|hwlat|osnoise|timerlat|.*off)$')
 on_exit "echo nop >$tracing/current_tracer"
 event=$tracing/events/rcu/rcu_watching/enable
 if [ -e $event ]; then
