@@ -501,6 +501,29 @@ static void unregistering_waits_for_late_return(struct kunit *test)
 	EXPECT_SLEEPERS_RETURN(test);
 }
 
+static int see_pool_looked_at(struct kprobe *kp, struct pt_regs *regs)
+{
+	hide();
+	return 0;
+}
+
+/* An unwinder may still be at the instance of the last call, which has returned. */
+static void instances_are_kept_for_their_readers(struct kunit *test)
+{
+	struct kretprobe *r = kpt_return_probe('r', HOST->symbol);
+
+	begin_watching_frees(test);
+	ASSERT_RETURN_PROBED(test, r);
+	kpt_start_sleepers(test, HOST, 1);
+	WRITE_ONCE(watch.object, r->pool);
+	unregister_kretprobe(r);
+	msleep(50);	/* until the pool waits for the call alone */
+	watch_function(test, "kretprobe_pool_work", see_pool_looked_at);
+	EXPECT_SLEEPERS_RETURN(test);
+	KUNIT_EXPECT_TRUE(test, wait_for(&watch.freed));
+	expect_grace_period(test);
+}
+
 #ifdef CONFIG_KPROBES_ON_FTRACE
 static int call_target_late(void *unused)
 {
@@ -796,6 +819,7 @@ static struct kunit_case kprobes_x86_order_cases[] = {
 	KUNIT_CASE_SLOW(slots_are_kept_while_a_cpu_comes_up),
 	KUNIT_CASE_SLOW(old_hash_is_kept_while_a_cpu_comes_up),
 	KUNIT_CASE(unregistering_waits_for_late_return),
+	KUNIT_CASE(instances_are_kept_for_their_readers),
 	KUNIT_CASE(failed_registration_waits_for_handlers),
 	KUNIT_CASE(missing_copy_is_not_tried_all_the_time),
 	KUNIT_CASE(perf_can_replay_the_text),
