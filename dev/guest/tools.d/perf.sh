@@ -2,13 +2,13 @@
 # shellcheck shell=sh disable=SC2154,SC2086 # sourced by perf and tools; commands are words
 
 probe() {	# ARGUMENT...
-	timeout 200 perf probe -q "$@"
+	timeout 100 perf probe -q "$@"
 }
 
 record() {	# OPTION...
 	rm -f "$output.data"
-	timeout 200 perf record -q -o "$output.data" "$@" -a -- $call
-	timeout 200 perf script -i "$output.data" >"$said"
+	timeout 100 perf record -q -o "$output.data" "$@" -a -- $call
+	timeout 100 perf script -i "$output.data" >"$said"
 }
 
 # The kernel's functions on an event's stack.
@@ -53,13 +53,13 @@ check "perf: the stack of the probe" stack_is enters "vfs_rmdir $rmdir"
 check "perf: the stack inside the function" stack_is inside "vfs_rmdir $rmdir"
 check "perf: the stack of the return" stack_is returns__return "$rmdir"
 
-timeout 200 perf stat -x , -o "$output.stat" -e 'probe:enters,probe:inside,probe:returns__return' -a -- \
+timeout 100 perf stat -x , -o "$output.stat" -e 'probe:enters,probe:inside,probe:returns__return' -a -- \
 	sh -c "$call; $call; $call" 2>/dev/null
 for event in enters inside returns__return; do
 	check "perf: probe:$event is counted" is "$(count $event)" 3
 done
 
-timeout 200 perf trace -e probe:returns__return $call >"$output.trace" 2>&1
+timeout 100 perf trace -e probe:returns__return $call >"$output.trace" 2>&1
 check "perf: perf trace prints the return" grep 'probe:returns__return(' "$output.trace"
 
 check "perf: all are removed" probe -d 'probe:*'
