@@ -52,7 +52,7 @@ static unsigned long any_long(void)
 /*
  * All bytes of a probe are random, its links included, except for what names the place. A link is
  * followed: with 32 bits, one of so many leads to registers of a device. Right after high_memory
- * nothing is mapped.
+ * nothing is mapped, on x86 and arm.
  */
 static void fill(struct kprobe *p)
 {

@@ -503,7 +503,10 @@ static void unregistering_waits_for_late_return(struct kunit *test)
 
 static int see_pool_looked_at(struct kprobe *kp, struct pt_regs *regs)
 {
-	hide();
+	const struct kretprobe_pool *pool = watch.object;
+
+	if (!watch.hidden && !atomic_read(&pool->taken))
+		hide();
 	return 0;
 }
 
@@ -517,7 +520,6 @@ static void instances_are_kept_for_their_readers(struct kunit *test)
 	kpt_start_sleepers(test, HOST, 1);
 	WRITE_ONCE(watch.object, r->pool);
 	unregister_kretprobe(r);
-	msleep(50);	/* until the pool waits for the call alone */
 	watch_function(test, "kretprobe_pool_work", see_pool_looked_at);
 	EXPECT_SLEEPERS_RETURN(test);
 	KUNIT_EXPECT_TRUE(test, wait_for(&watch.freed));

@@ -21,6 +21,7 @@ module_logged() {	# TEXT
 }
 
 read_is_optimized() {
+	count_optimized_at_rest >/dev/null
 	grep 'kprobe_async_read.*\[OPTIMIZED\]' $kprobes/list
 }
 

@@ -340,7 +340,7 @@ static void check_running(void)
 	static const struct way way = { "return probe", PMU_NAME, .returns = true };
 	pthread_t threads[THREADS];
 	struct attached at[2];
-	bool all = true;
+	bool all = true, hit;
 
 	reset_observations();
 	at[0] = attach_observer(&way, "do_nanosleep", 0);
@@ -377,9 +377,12 @@ static void check_running(void)
 		at[0] = attach_observer(&way, "do_nanosleep", 0);
 		at[1] = attach_observer(&entry, "do_nanosleep", 1);
 		reset_observations();
-		sleep_ns(10 * SHORT);
-		all &= at[0].event >= 0 && observations[0].hits;
-		all &= at[1].event >= 0 && observations[1].hits;
+		hit = false;
+		for (int tries = 0; tries < 1000 && !hit; tries++) {
+			sleep_ns(10 * SHORT);
+			hit = observations[0].hits && observations[1].hits;
+		}
+		all &= hit;
 		detach(&at[i & 1]);
 		sleep_ns(SHORT);
 		detach(&at[!(i & 1)]);

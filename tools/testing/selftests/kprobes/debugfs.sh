@@ -132,8 +132,8 @@ check "the added probe is hit" [ "$(hits late)" -ge 3 ]
 # stats
 
 sleep_twice() {	# at the same time
-	sleep 0.5 &
-	sleep 0.5 &
+	sleep 2 &
+	sleep 2 &
 	wait
 }
 

@@ -94,8 +94,8 @@ name="a call that was in flight while ftrace was off hits its return event"
 if has_config KRETPROBES; then
 	add_event 'r:kprobes/woken do_nanosleep'
 	enable_event woken 1
-	sleep 2 &
-	sleep 0.2
+	sleep 5 &
+	sleep 1
 	switch_ftrace 0
 	wait
 	check "$name" returned_once $! woken

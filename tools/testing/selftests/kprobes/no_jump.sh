@@ -14,10 +14,10 @@ on_exit 'modprobe -r kprobe_example 2>/dev/null'
 offset=0
 ! has_config X86_KERNEL_IBT || offset=4
 
-# Opening the list waits for the optimiser.
 reason_is() {	# INSTRUCTIONS REASON
 	modprobe kprobe_example symbol="test_kprobes:kprobes_test_opt_$1" offset=$offset ||
 		return 1
+	count_optimized_at_rest >/dev/null
 	cat $kprobes/list
 	grep '^no_jump_' $kprobes/stats
 	sites=$(read_stat "no_jump_$2")

@@ -23,6 +23,7 @@ line_of() {	# EVENT: in the list
 }
 
 is_optimized() {	# EVENT
+	count_optimized_at_rest >/dev/null
 	line_of "$1" | grep -F '[OPTIMIZED]'
 }
 

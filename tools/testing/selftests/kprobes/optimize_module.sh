@@ -11,9 +11,8 @@ on_exit "echo 1 >$knob"
 on_exit 'modprobe -r kretprobe_example 2>/dev/null'
 on_exit '! [ -e /sys/module/kprobe_coming ] || rmmod kprobe_coming'
 
-# Reading the list waits for the optimiser.
 count_jumps() {
-	sleep 0.2
+	count_optimized_at_rest >/dev/null
 	grep -c "$sample.*\[OPTIMIZED\]" $kprobes/list
 }
 
@@ -71,7 +70,7 @@ has_same_jumps() {	# MODULE [OTHER]
 	[ $# = 1 ] || load_example "$2" || return 1
 	load_example "$1" && add_events_to_first_functions "$1" || return 1
 	enable_all_events 1
-	sleep 0.2
+	count_optimized_at_rest >/dev/null
 	grep "$1.*\[OPTIMIZED\]" $kprobes/list >"$output.jumps"
 	head -n 1 "$output.jumps"
 	cut -d ' ' -f 2- "$output.jumps" | sort -u >"$output.$1.now"
@@ -89,7 +88,7 @@ load_sample_with_events() {
 has_jumps_only_when_it_is_patched() {
 	load_module kprobe_coming name=$sample || return
 	load_sample &
-	within 10 are_listed $events && early=$(count_jumps)
+	within 10 are_listed $events && early=$(count_optimized)
 	wait
 	rmmod kprobe_coming
 	late=$(count_jumps)

@@ -6,7 +6,7 @@
  *	modprobe MODULE
  *
  * When the module has got its event probes, and is still to be patched by others, loading it
- * stops for a second.
+ * stops for three seconds.
  *
  * See Documentation/trace/kprobes.rst.
  */
@@ -25,7 +25,7 @@ static int coming_notify(struct notifier_block *nb, unsigned long state, void *d
 	struct module *mod = data;
 
 	if (state == MODULE_STATE_COMING && !strcmp(mod->name, name))
-		msleep(1000);
+		msleep(3000);
 	return NOTIFY_DONE;
 }
 
