@@ -3,7 +3,8 @@
 
 Only leaves count: the result line that closes a nested test counts only when it
 is "not ok" and none of its parts is, or when it has no parts. A plan (1..N) with
-another number of results and a "Bail out!" count as failures. With the expectations of a boot, so
+another number of results, a second plan, one of no tests without a reason, and a
+"Bail out!" count as failures. With the expectations of a boot, so
 does each skip and each expected failure (SKIP, XFAIL, TODO) that dev/guest/expected does not list
 for it, and each that it lists and that is missing.
 """
@@ -42,6 +43,8 @@ class Count:
                 notes = []
             elif match := PLAN.match(line):
                 level = self.level(levels, len(match[1]), "")
+                if level.plan is not None:
+                    self.fail(levels, f"{where}: a second plan: {line.strip()}", notes)
                 level.plan, level.why_skipped = int(match[2]), match[3]
             elif match := VERSION.match(line):
                 earlier = self.close(levels, len(match[1]), where)
@@ -84,6 +87,8 @@ class Count:
         results = []
         while levels and levels[-1].indent >= indent:
             level = levels[-1]
+            if level.plan == 0 and level.why_skipped is None:
+                self.fail(levels, f"{name}: no test was planned", [])
             if level.plan is not None and level.seen != level.plan:
                 self.fail(levels, f"{name}: {level.seen} results of {level.plan} that were planned", [])
             results = levels.pop().results + results

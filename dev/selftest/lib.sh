@@ -5,7 +5,7 @@ case ${1-} in
 -h|--help) sed -n '3s/^# //p' "$0"; exit 0 ;;
 esac
 # Those of a make that runs this.
-unset BASE KERNEL_SRC MAKEFLAGS MFLAGS MAKEOVERRIDES
+unset BASE KERNEL_SRC MAKEFLAGS GNUMAKEFLAGS MAKEFILES MFLAGS MAKEOVERRIDES
 dev=$(cd "$(dirname "$0")/.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
