@@ -72,11 +72,12 @@ set_kernel() {	# NAME
 
 # Run make for $obj. LOCALVERSION: not the git revision of the repository around the tree.
 # With ccache the debug information may name the directory of another kernel. It has no base directory:
-# in relative paths, make would not find the headers that dev/check/mutants changes.
+# in relative paths, make would not find the headers that dev/check/mutants changes. Nor does it take the
+# compiler's list of these, which lacks what .incbin includes: the compressed kernel.
 kernel_make() {	# WORD...
 	cc=${prefix}gcc
 	[ -z "${LLVM-}" ] || cc=clang$LLVM
 	! command -v ccache >/dev/null || cc="ccache $cc"
-	CCACHE_BASEDIR='' CCACHE_NOHASHDIR=1 LOCALVERSION='' make -C "$tree" O="$obj" \
+	CCACHE_BASEDIR='' CCACHE_NOHASHDIR=1 CCACHE_NODEPEND=1 LOCALVERSION='' make -C "$tree" O="$obj" \
 		ARCH="$kernel_arch" CROSS_COMPILE="$prefix" CC="$cc" "$@"
 }

@@ -24,7 +24,7 @@ block() {
 	child=$!
 	exec 9>"$output.input"
 	rm "$output.input"
-	within 300 have_called $((before + callers)) || { cat "$output.callers"; return 1; }
+	within 120 have_called $((before + callers)) || { cat "$output.callers"; return 1; }
 }
 
 release() {

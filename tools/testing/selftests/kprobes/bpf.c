@@ -297,7 +297,7 @@ static void check_injection(void)
 #define THREADS		4
 #define ROUNDS		10
 #define SHORT		1000000		/* ns */
-#define LONG		200000000
+#define LONG		600000000
 
 static atomic_bool stop;
 

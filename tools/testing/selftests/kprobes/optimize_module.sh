@@ -87,6 +87,7 @@ load_sample_with_events() {
 # The probes of events are registered before others have patched the text of the module.
 has_jumps_only_when_it_is_patched() {
 	load_module kprobe_coming name=$sample || return
+	count_optimized_at_rest >/dev/null
 	load_sample &
 	within 10 are_listed $events && early=$(count_optimized)
 	wait
