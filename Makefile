@@ -36,7 +36,7 @@ help:
 	@echo 'make kcsan         data races: KUnit, selftests, torture for MINUTES=10 (50 minutes)'
 	@echo 'make modes         jumps in kernels that are preempted or compiled in other ways'
 	@echo 'make configs       compile our files in 30 other configurations: 15 minutes'
-	@echo 'make hitpath       can anything on the path of a hit be probed? On both kernels, also i386, and with Xen and cpuidle: 50 minutes'
+	@echo 'make hitpath       can anything on the path of a hit be probed? On both kernels, also i386, and with Xen and cpuidle: an hour'
 	@echo 'make tools         bpftrace, bcc, perf, SystemTap of Debian 13, on its own kernel and on ours (90 minutes)'
 	@echo 'make deb           packages with Debian'"'"'s configuration (hours); LSMOD=/proc/modules: of what this machine needs'
 	@echo 'make coverage      which lines the tests reach: 30 minutes'
@@ -138,8 +138,9 @@ hitpath: build
 	@KERNEL_SRC= dev/packages --base 7.3
 	@BASE=7.3 KERNEL_SRC= dev/tree/make
 	@BASE=7.3 dev/kernel/build guest
+	@BASE=7.3 dev/kernel/build paths vmlinux
 	@BASE=7.3 dev/kernel/build --arch i386 guest vmlinux
-	@dev/check/hitpath guest paths guest-i386 7.3/guest 7.3/guest-i386
+	@dev/check/hitpath guest paths guest-i386 7.3/guest 7.3/paths 7.3/guest-i386
 
 coverage: build
 	@dev/check/coverage
