@@ -340,7 +340,7 @@ static void check_running(void)
 	static const struct way way = { "return probe", PMU_NAME, .returns = true };
 	pthread_t threads[THREADS];
 	struct attached at[2];
-	bool all = true, hit;
+	bool all = true;
 
 	reset_observations();
 	at[0] = attach_observer(&way, "do_nanosleep", 0);
@@ -377,12 +377,9 @@ static void check_running(void)
 		at[0] = attach_observer(&way, "do_nanosleep", 0);
 		at[1] = attach_observer(&entry, "do_nanosleep", 1);
 		reset_observations();
-		hit = false;
-		for (int tries = 0; tries < 1000 && !hit; tries++) {
+		for (int n = 0; n < 1000 && !(observations[0].hits && observations[1].hits); n++)
 			sleep_ns(10 * SHORT);
-			hit = observations[0].hits && observations[1].hits;
-		}
-		all &= hit;
+		all &= observations[0].hits && observations[1].hits;
 		detach(&at[i & 1]);
 		sleep_ns(SHORT);
 		detach(&at[!(i & 1)]);
